@@ -126,18 +126,27 @@ def ranges_of_rows(tables: Iterable[pa.Table], columns: Sequence[str]) -> dict[s
 
     Args:
         tables: the rows (Arrow).
-        columns: names of columns. One that no row has gets a range without values. One of another type than
-            `is_ranged`, or with a value that cannot be bounded, gets no range.
+        columns: names of columns. One that rows lack is null there. One of another type than `is_ranged`, or with a
+            value that cannot be bounded, gets no range.
     """
     parts: dict[str, list[ColumnRange]] = {name: [] for name in columns}
     for rows in tables:
-        for name in parts.keys() & set(rows.column_names):
-            found = _range_of_column(rows.column(name)) if is_ranged(rows.schema.field(name).type) else None
+        for name in tuple(parts):
+            found = _range_in(rows, name)
             if found is None:
                 del parts[name]
             else:
                 parts[name].append(found)
     return {name: widen(of_column) for name, of_column in parts.items()}
+
+
+def _range_in(rows: pa.Table, name: str) -> ColumnRange | None:
+    if name not in rows.column_names:
+        return ColumnRange(None, None, len(rows), len(rows))
+    column = rows.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return _range_of_column(column) if is_ranged(column.type) else None
 
 
 def _range_of_column(column: pa.ChunkedArray) -> ColumnRange | None:

@@ -1,6 +1,6 @@
 """Which entries of the lists of files an action changes (HoodieTableMetadataUtil.convertMetadataToRecords)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -23,14 +23,14 @@ class FileChanges:
         deleted: partition path -> names.
         ranges: of the columns of added files, as far as the process knows them: partition path -> name -> ranges.
         schema: Avro schema of the added files' columns (JSON); "" where none was added.
-        before: columns of the table before the action; None: they were the same.
+        load_before: loads the columns of the table before the action (Arrow); None: they were the same.
     """
 
     added: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     deleted: Mapping[str, Iterable[str]] = field(default_factory=dict)
     ranges: RangesByFile = field(default_factory=dict)
     schema: str = ""
-    before: pa.Schema | None = None
+    load_before: Callable[[], pa.Schema | None] | None = None
 
     def __bool__(self) -> bool:
         return any(self.added.values()) or any(self.deleted.values())
@@ -72,34 +72,35 @@ def check_paths(paths: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """What the writer of a commit knows of its files, and no other process.
+    """What is known of the files of a commit besides its metadata.
 
     Attributes:
-        stats: write stats as the tasks reported them, with ranges if they were asked for.
-        before: columns of the table before the commit without meta columns (Arrow); None: not asked, or none.
+        stats: write stats as the tasks reported them, with ranges if they were asked for. A process that ends the
+            commit of another one has none.
+        load_before: loads the columns of the table before the commit without meta columns (Arrow); None: they were
+            the same.
     """
 
     stats: Iterable[WriteStat] = ()
-    before: pa.Schema | None = None
+    load_before: Callable[[], pa.Schema | None] | None = None
 
 
-def changes_of_commit(metadata: CommitMetadata, written: Written | None = None) -> FileChanges:
+def changes_of_commit(metadata: CommitMetadata, written: Written) -> FileChanges:
     """The files of a commit. File groups that it replaces stay listed until a clean deletes them.
 
     Args:
         metadata: the commit, as its end record has it.
-        written: None in a process that ends the commit of another one.
+        written: what is known of the files besides.
     """
     added: dict[str, dict[str, int]] = {}
     for stat in metadata.stats:
         if stat.path:
             added.setdefault(stat.partition_path, {})[_name_of(stat)] = stat.file_size_bytes
     ranges: dict[str, dict[str, Ranges]] = {}
-    known = written or Written()
-    for stat in known.stats:
+    for stat in written.stats:
         if stat.path and stat.ranges is not None:
             ranges.setdefault(stat.partition_path, {})[_name_of(stat)] = stat.ranges
-    return FileChanges(added, ranges=ranges, schema=metadata.extra.get("schema", ""), before=known.before)
+    return FileChanges(added, ranges=ranges, schema=metadata.extra.get("schema", ""), load_before=written.load_before)
 
 
 def _name_of(stat: WriteStat) -> str:

@@ -4,21 +4,23 @@ Index version 1 wraps a value by its type. Version 2 wraps the physical value, a
 (HoodieValueTypeInfo, ValueType).
 """
 
+import json
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from io import BytesIO
 from typing import Any, NamedTuple
 
 import fastavro
 import pyarrow as pa
 
-from table.errors import CorruptFileError
+from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.column_ranges import ALL_DIGITS, ColumnRange, PhysicalValue, is_ranged
 from table.metadata_table.record_codec import parsed_schema, schema_of
 from table.metadata_table.records import RecordType, Value
 
-_PACKAGE = "org.apache.hudi.avro.model."
 _DECIMAL_SCALE, _DECIMAL_WHOLE = 15, 15  # of a decimal in a wrapper: 30 digits
 
 
@@ -43,7 +45,7 @@ _WRAPPERS: Mapping[str, _Wrapper] = {
     "timestamp[us, tz=UTC]": _Wrapper("LongWrapper", "LongWrapper", 16),
 }
 _COUNTS = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
-_NO_TYPE = {"typeOrdinal": 1, "additionalInfo": None}  # of a file without rows
+_NO_TYPE = b"\x02\x02\x00"  # number 1: of a file without rows
 
 
 def _name_of(kind: pa.DataType) -> str:
@@ -94,51 +96,62 @@ class StatsCodec:
 
     def __init__(self, kinds: Mapping[str, pa.DataType], version: int, *, is_typed: bool) -> None:
         self._kinds, self._is_typed = kinds, is_typed
-        self._schema = parsed_schema(schema_of(version))
+        self._form = _form_of(version)
+        self._wrappers = {name: self._wrapper_of(kind) for name, kind in kinds.items() if _name_of(kind) in _WRAPPERS}
+
+    def _wrapper_of(self, kind: pa.DataType) -> tuple[bytes, bytes, Callable[[Any], bytes]]:
+        """The branch of a type's wrapper, the mark of the type, and how a value is encoded."""
+        wrapper = _WRAPPERS[_name_of(kind)]
+        name = wrapper.if_typed if self._is_typed else wrapper.name
+        branch = _long(self._form.wrappers.index(name))
+        if not pa.types.is_decimal(kind):
+            return branch, b"\x02" + _long(wrapper.ordinal) + b"\x00", _ENCODERS[name]
+        digits = b"\x02" + _long(wrapper.ordinal) + b"\x02" + _text(f"{kind.precision},{kind.scale}")
+        shift = 1 if self._is_typed else 10 ** (_DECIMAL_SCALE - kind.scale)
+        return branch, digits, lambda number: _bytes(_two_complement(number * shift))
 
     def encode(self, kind: RecordType, stats: ColumnStats) -> bytes:
-        """The value of a key.
+        """The value of a key: Avro without a header. A commit has thousands, so it is written without a schema's walk.
 
         Args:
             kind: whether it is about a file or a partition path.
             stats: the record.
+
+        Raises:
+            UnsupportedTableError: the range has values of another type than the column.
         """
-        arrow, found = self._kinds[stats.column], stats.range
-        about: dict[str, Any] = {
-            "fileName": stats.name,
-            "columnName": stats.column,
-            "minValue": self._wrapped(found.least, arrow),
-            "maxValue": self._wrapped(found.greatest, arrow),
-            "valueCount": found.values,
-            "nullCount": found.nulls,
-            "totalSize": found.size,
-            "totalUncompressedSize": found.uncompressed,
-            "isDeleted": stats.is_deleted,
-            "isTightBound": stats.is_tight,
-        }
-        if self._is_typed:
-            about["valueType"] = self._type_of(arrow) if found.values else _NO_TYPE
-        out = BytesIO()
-        fastavro.schemaless_writer(out, self._schema, {"key": "", "type": int(kind), "ColumnStatsMetadata": about})
-        return out.getvalue()
+        found, (branch, typed, encode) = stats.range, self._wrappers[stats.column]
+        self._check_fits(stats)
+        parts = [
+            self._form.head,
+            _long(int(kind)),
+            self._form.before,
+            b"\x02\x02",
+            _text(stats.name),
+            b"\x02",
+            _text(stats.column),
+        ]
+        for end in (found.least, found.greatest):
+            parts += (b"\x00",) if end is None else (branch, encode(end))
+        for count in (found.values, found.nulls, found.size, found.uncompressed):
+            parts += (b"\x02", _long(count))
+        parts += (_boolean(stats.is_deleted), _boolean(stats.is_tight))
+        if self._form.has_type:
+            no_type = b"\x00" if not self._is_typed else _NO_TYPE
+            parts.append(typed if self._is_typed and found.values else no_type)
+        return b"".join((*parts, self._form.behind))
 
-    def _type_of(self, kind: pa.DataType) -> dict[str, Any]:
-        digits = f"{kind.precision},{kind.scale}" if pa.types.is_decimal(kind) else None
-        return {"typeOrdinal": _WRAPPERS[_name_of(kind)].ordinal, "additionalInfo": digits}
-
-    def _wrapped(self, value: PhysicalValue | None, kind: pa.DataType) -> tuple[str, dict[str, Any]] | None:
-        if value is None:
-            return None
-        wrapper = _WRAPPERS[_name_of(kind)]
-        name = wrapper.if_typed if self._is_typed else wrapper.name
-        plain: Any = value
-        if pa.types.is_decimal(kind):
-            plain = (
-                _two_complement(int(value)) if self._is_typed else Decimal(int(value)).scaleb(-kind.scale, ALL_DIGITS)
-            )
-        elif isinstance(value, str) and name == "BytesWrapper":
-            plain = value.encode("latin-1")
-        return _PACKAGE + name, {"value": plain}
+    def _check_fits(self, stats: ColumnStats) -> None:
+        kind = self._kinds[stats.column]
+        wanted = str if pa.types.is_string(kind) or pa.types.is_binary(kind) else (int, float)
+        for end in (stats.range.least, stats.range.greatest):
+            if end is not None and (
+                not isinstance(end, wanted) or isinstance(end, bool) != pa.types.is_boolean(kind)
+                or (isinstance(end, float) and not pa.types.is_floating(kind))
+            ):  # fmt: skip
+                raise UnsupportedTableError(
+                    f"the column {stats.column!r} is {kind}, and {stats.name} has {end!r} in it"
+                )
 
     def decode(self, value: bytes, schema: str) -> ColumnStats | None:
         """Decodes the value of a key.
@@ -177,6 +190,71 @@ class StatsCodec:
             raise CorruptFileError(f"a record of the metadata table is damaged: {error}") from error
 
 
+class _Form(NamedTuple):
+    """The schema of a version's records, as far as bytes depend on it.
+
+    Attributes:
+        head: the fields before the type of a record: meta columns, all null, and an empty key.
+        before: the fields between the type of a record and its statistics, all null.
+        behind: the fields behind the statistics, all null.
+        wrappers: names of the wrappers, in the order of their union's branches.
+        has_type: whether the statistics have room for a type.
+    """
+
+    head: bytes
+    before: bytes
+    behind: bytes
+    wrappers: tuple[str, ...]
+    has_type: bool
+
+
+@lru_cache(maxsize=8)
+def _form_of(version: int) -> _Form:
+    fields = json.loads(schema_of(version))["fields"]
+    places = {field["name"]: number for number, field in enumerate(fields)}
+    kind, at = places["type"], places["ColumnStatsMetadata"]
+    inner = {field["name"]: field["type"] for field in fields[at]["type"][1]["fields"]}
+    names = tuple(one if isinstance(one, str) else one["name"] for one in inner["minValue"])
+    return _Form(bytes(kind), bytes(at - kind - 1), bytes(len(fields) - at - 1), names, "valueType" in inner)
+
+
+def _long(number: int) -> bytes:
+    """A number in Avro's binary form (zigzag, seven bits a byte)."""
+    left = number << 1 if number >= 0 else (-number << 1) - 1
+    if left < 0x80:
+        return bytes((left,))
+    out = bytearray()
+    while left >= 0x80:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    out.append(left)
+    return bytes(out)
+
+
+def _bytes(data: bytes) -> bytes:
+    return _long(len(data)) + data
+
+
+def _text(text: str) -> bytes:
+    return _bytes(text.encode())
+
+
+def _boolean(value: bool) -> bytes:  # noqa: FBT001
+    return b"\x01" if value else b"\x00"
+
+
+_ENCODERS: Mapping[str, Callable[[Any], bytes]] = {
+    "BooleanWrapper": _boolean,
+    "IntWrapper": _long,
+    "LongWrapper": _long,
+    "DateWrapper": _long,
+    "FloatWrapper": struct.Struct("<f").pack,
+    "DoubleWrapper": struct.Struct("<d").pack,
+    "StringWrapper": _text,
+    "BytesWrapper": lambda text: _bytes(text.encode("latin-1")),
+}
+
+
 def _unwrapped(wrapped: dict[str, Any] | None, kind: pa.DataType) -> PhysicalValue | None:
     if wrapped is None:
         return None
@@ -194,20 +272,20 @@ def _two_complement(number: int) -> bytes:
     return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
-def newest_value(values: Sequence[Value], version: int) -> bytes | None:
-    """The record of a file and column that counts: the last one; None where it was deleted.
+def newest_values(values: Sequence[Value]) -> Sequence[Value]:
+    """The values behind the last delete of a key.
 
     Args:
-        values: what the layers of a slice say of its key, oldest first.
-        version: of the metadata table, whose schema the result has.
+        values: what the layers of a slice say of the key, oldest first.
     """
-    return None if values[-1].data is None else _with_schema(values[-1], version)
+    first = next((at for at in range(len(values) - 1, -1, -1) if values[at].data is None), -1) + 1
+    return values[first:]
 
 
 def widened_value(values: Sequence[Value], version: int) -> bytes | None:
-    """The record of a partition path and column (HoodieTableMetadataUtil.mergeColumnStatsRecords).
+    """The record of a file or partition path and a column (HoodieTableMetadataUtil.mergeColumnStatsRecords).
 
-    A tight record replaces earlier ones; another one widens them.
+    A tight record replaces earlier ones; another one widens them. A file has several where Hudi appended to a log file.
 
     Args:
         values: what the layers of a slice say of its key, oldest first.
@@ -216,20 +294,20 @@ def widened_value(values: Sequence[Value], version: int) -> bytes | None:
     Raises:
         CorruptFileError: a record does not follow its schema.
     """
-    first = next((at for at in range(len(values) - 1, -1, -1) if values[at].data is None), -1) + 1
-    left = values[first:]
+    left = newest_values(values)
     if len(left) <= 1:
         return _with_schema(left[0], version) if left else None
     known: dict[str, Any] | None = None
-    for value in left:
-        about = _about(value)
+    records = [_record(value) for value in left]
+    for record in records:
+        about = record["ColumnStatsMetadata"]
         if known is None or about["isTightBound"] or about["isDeleted"] or known["isDeleted"]:
             known = about
         else:
             known = _widened(known, about)
     if known is None or known["isDeleted"]:
         return None
-    return _encode_about(known, RecordType.PARTITION_STATS, version)
+    return _encode_about(known, records[-1]["type"], version)
 
 
 def _widened(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
@@ -242,12 +320,14 @@ def _widened(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ordered(about: dict[str, Any]) -> Callable[[Any], Any]:
-    """The order of wrapped values: the bytes of a decimal are a signed number."""
+    """The order of wrapped values: that of the values. The bytes of a decimal are a signed number."""
     is_decimal = (about.get("valueType") or {}).get("typeOrdinal") == _WRAPPERS["decimal"].ordinal
 
     def order(wrapped: Any) -> Any:
         value = wrapped[1]["value"]
-        return int.from_bytes(value, "big", signed=True) if is_decimal and isinstance(value, bytes) else value
+        if is_decimal and isinstance(value, bytes):
+            return False, int.from_bytes(value, "big", signed=True)
+        return value != value, value  # noqa: PLR0124 NaN is greater than all numbers, as for Java
 
     return order
 
@@ -259,11 +339,6 @@ def _with_schema(value: Value, version: int) -> bytes:
         return value.data
     record = _record(value)
     return _encode_about(record["ColumnStatsMetadata"], record["type"], version)
-
-
-def _about(value: Value) -> dict[str, Any]:
-    about: dict[str, Any] = _record(value)["ColumnStatsMetadata"]
-    return about
 
 
 def _record(value: Value) -> dict[str, Any]:

@@ -7,14 +7,14 @@ follows from its time and from the log files of earlier delta commits. So severa
 from collections.abc import Iterable, Mapping
 
 from table import clock
-from table.config.metadata_indexes import COLUMN_STATS, FILES, STATISTICS
+from table.config.metadata_indexes import FILES, STATISTICS
 from table.config.table_config import load_table_config
 from table.errors import UnsupportedTableError
 from table.files.hfile.read_hfile import HFile
 from table.files.hfile.write_hfile import encode_hfile
 from table.files.names import BaseFileName
 from table.log import get_logger
-from table.metadata_table.column_stats import newest_value, widened_value
+from table.metadata_table.column_stats import widened_value
 from table.metadata_table.file_lists import read_lists
 from table.metadata_table.groups import read_records
 from table.metadata_table.metadata_table import (
@@ -174,8 +174,8 @@ def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: Co
             records_of_lists(read_lists(own, found, committed).entries()).items()
         )
     else:
-        merge = newest_value if index == COLUMN_STATS else widened_value
-        merged = ((key, merge(values, version)) for key, values in read_records(own, found, committed).entries())
+        records = read_records(own, found, committed).entries()
+        merged = ((key, widened_value(values, version)) for key, values in records)
         left = ((key, value) for key, value in merged if value is not None)
     data = encode_hfile(left, schema_of(version), is_base_file=True)
     name = str(BaseFileName(file_id, _TASK, time, _EXTENSION))

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from table.config.metadata_indexes import COLUMN_STATS, FILES, STATISTICS, check_maintained
+from table.config.metadata_indexes import COLUMN_STATS, FILES, PARTITION_STATS, STATISTICS, check_maintained
 from table.config.table_config import TableConfig, load_table_config, update_properties
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.hfile.write_hfile import encode_hfile
@@ -118,7 +118,8 @@ def _new_statistics(storage: Storage, config: TableConfig, changes: FileChanges)
         kinds: Mapping[str, pa.DataType] = dict.fromkeys(kept.columns, pa.null())
         ranges = changes.ranges
         if any(changes.added.values()):
-            kinds = agree_columns(kept, without_meta_columns(from_avro(changes.schema)), changes.before)
+            before = changes.load_before() if changes.load_before is not None else None
+            kinds = agree_columns(kept, without_meta_columns(from_avro(changes.schema)), before)
             read = read_ranges(storage, find_untold(changes.added, ranges, kinds), tuple(kinds))
             ranges = {path: {**ranges.get(path, {}), **read.get(path, {})} for path in {*ranges, *read}}
             if len(kinds) > len(kept.columns):
@@ -187,7 +188,8 @@ class _Delta:
         begun = begin_instant(self._own.storage, requested)
         groups = {(FILES, 0): files} if len(files) else {}
         if statistics is not None:
-            groups |= statistics.by_group(count_groups(self._own.list_files(COLUMN_STATS)))
+            touched = [COLUMN_STATS, *([PARTITION_STATS] if statistics.of_partitions else [])]
+            groups |= statistics.by_group({index: count_groups(self._own.list_files(index)) for index in touched})
         # a write without files has a delta commit, too: readers see by it that the lists know the write
         stats = tuple(self._write_log(index, number, records) for (index, number), records in groups.items())
         metadata = CommitMetadata(stats, "UPSERT_PREPPED")

@@ -44,8 +44,8 @@ def make_statistics(
     if count * len(kinds) > _MOST_RECORDS:
         raise UnsupportedTableError(f"{count} files have more than {_MOST_RECORDS} statistics")
     ranges = read_ranges(storage, files, tuple(kinds))
-    groups = new_statistics(kept, config.version, kinds, ranges, {}).by_group(_GROUPS)
     counts = {COLUMN_STATS: _GROUPS, **({PARTITION_STATS: 1} if kept.of_partitions else {})}
+    groups = new_statistics(kept, config.version, kinds, ranges, {}).by_group(counts)
     return {
         index: [list(groups.get((index, number), GroupRecords()).added) for number in range(count)]
         for index, count in counts.items()

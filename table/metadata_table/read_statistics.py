@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from table.config.metadata_indexes import COLUMN_STATS
 from table.config.table_config import TableConfig
-from table.files.column_ranges import ColumnRange
+from table.files.column_ranges import ColumnRange, widen
 from table.log import get_logger
-from table.metadata_table.column_stats import StatsCodec, is_indexed
+from table.metadata_table.column_stats import StatsCodec, is_indexed, newest_values
 from table.metadata_table.file_lists import Failures
 from table.metadata_table.groups import SliceRecords, read_records
 from table.metadata_table.index_definitions import load_statistics
@@ -23,6 +23,8 @@ from table.view.file_group import DataFile, FileSlice, committed_instants
 
 log = get_logger("hudistream.metadata_table")
 
+_FOOTER_BYTES = 64 * 1024  # that a reader asks for at the end of a base file
+
 RangesOfFiles = Mapping[tuple[str, str], ColumnRange]  # path of the file and column -> range
 
 
@@ -31,7 +33,7 @@ def load_ranges(
 ) -> RangesOfFiles:
     """The ranges of some columns in the files of slices, as far as the metadata table knows them.
 
-    It is asked only if that takes fewer requests than there are slices: a request each reads the footer of a slice.
+    It is asked only if that takes fewer requests and fewer bytes than to read the footer of each slice.
 
     Args:
         storage: of the table.
@@ -46,7 +48,8 @@ def load_ranges(
         return {}
     try:
         index = StatisticsIndex(storage, config)
-        if index.files >= len(slices) or not kinds.keys() & set(index.columns):
+        costs_more = index.files >= len(slices) or index.size_bytes > _FOOTER_BYTES * len(slices)
+        if costs_more or not kinds.keys() & set(index.columns):
             return {}
         return index.ranges(kinds, [file for found in slices for file in found.files])
     except Failures as error:
@@ -64,6 +67,7 @@ class StatisticsIndex:
     Attributes:
         columns: names of the columns with statistics.
         files: number of the files that hold them.
+        size_bytes: size of these files.
 
     Raises:
         UnsupportedTableError: no definition names the columns, or the index has no files.
@@ -80,6 +84,7 @@ class StatisticsIndex:
         slices = slices_in(COLUMN_STATS, entries, self._committed)
         self._slices = {int(one.file_id.split("-")[-2]): one for one in slices}
         self.files = sum(len(one.files) for one in slices)
+        self.size_bytes = sum(file.size_bytes for one in slices for file in one.files)
 
     def ranges(self, kinds: Mapping[str, pa.DataType], files: Iterable[DataFile]) -> RangesOfFiles:
         """The ranges of columns, as far as they are known.
@@ -112,9 +117,13 @@ def _find_all(
     """Looks up keys, which ascend: so each block is unpacked once."""
     known = {}
     for key, file, column in keys:
-        found = records.find(key.encode())
-        if found and found[-1].data is not None:
-            stats = codec.decode(found[-1].data, found[-1].schema)
-            if stats is not None and (stats.name, stats.column, stats.is_deleted) == (file.name, column, False):
-                known[file.path, column] = stats.range
+        value = newest_values(records.find(key.encode()))
+        stats = [codec.decode(one.data, one.schema) for one in value if one.data is not None]
+        ranges = [
+            one.range
+            for one in stats
+            if one is not None and (one.name, one.column, one.is_deleted) == (file.name, column, False)
+        ]
+        if ranges and len(ranges) == len(stats):
+            known[file.path, column] = widen(ranges)
     return known

@@ -5,7 +5,7 @@ names those that it has taken. Statistics of chosen columns are not maintained.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import pyarrow as pa
@@ -93,20 +93,19 @@ class NewStatistics:
     of_partitions: Mapping[str, bytes]
     deleted: tuple[str, ...]
 
-    def by_group(self, count: int) -> dict[tuple[str, int], GroupRecords]:
+    def by_group(self, counts: Mapping[str, int]) -> dict[tuple[str, int], GroupRecords]:
         """The records by index and number of the file group.
 
         Args:
-            count: file groups of the statistics of files.
+            counts: index -> number of its file groups, for each index that gets records.
         """
         added: dict[tuple[str, int], dict[bytes, bytes]] = {}
         gone: dict[tuple[str, int], list[str]] = {}
-        for key, value in self.of_files.items():
-            added.setdefault((COLUMN_STATS, group_of_key(key, count)), {})[key.encode()] = value
+        for index, records in ((COLUMN_STATS, self.of_files), (PARTITION_STATS, self.of_partitions)):
+            for key, value in records.items():
+                added.setdefault((index, group_of_key(key, counts[index])), {})[key.encode()] = value
         for key in self.deleted:
-            gone.setdefault((COLUMN_STATS, group_of_key(key, count)), []).append(key)
-        if self.of_partitions:
-            added[PARTITION_STATS, 0] = {key.encode(): value for key, value in self.of_partitions.items()}
+            gone.setdefault((COLUMN_STATS, group_of_key(key, counts[COLUMN_STATS])), []).append(key)
         return {
             group: GroupRecords(tuple(sorted(added.get(group, {}).items())), tuple(sorted(gone.get(group, ()))))
             for group in sorted({*added, *gone})
@@ -153,6 +152,9 @@ def new_statistics(
         kinds: columns with their types (Arrow); of `agree_columns`.
         ranges: of the files that were added, at least of these columns.
         deleted: partition path -> names of the files that were deleted.
+
+    Raises:
+        UnsupportedTableError: a range has values of another type than its column.
     """
     gone = tuple(stats_key(name, path, file) for path, files in deleted.items() for file in files for name in kinds)
     codec = StatsCodec(kinds, version, is_typed=kept.is_typed)
@@ -167,7 +169,10 @@ def new_statistics(
         for column, found in _widened(by_name.values()).items() if kept.of_partitions else ():
             if not found.values:
                 continue  # deletes alone
-            stats = ColumnStats(key_of(path), column, found)
+            # earlier files of the path may lack the column, and no record says so: their rows are null
+            one_null = 0 if column in _META else 1
+            whole = replace(found, values=found.values + one_null, nulls=found.nulls + one_null)
+            stats = ColumnStats(key_of(path), column, whole)
             of_partitions[stats_key(column, path)] = codec.encode(RecordType.PARTITION_STATS, stats)
     return NewStatistics(of_files, of_partitions, gone)
 

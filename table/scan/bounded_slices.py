@@ -18,14 +18,19 @@ from table.view.file_group import FileSlice
 def boundable_columns(schema: pa.Schema, names: frozenset[str]) -> dict[str, pa.DataType]:
     """The columns of a condition whose statistics can guarantee anything, with their types.
 
-    Floats are left out: statistics do not count values that are no numbers, for which ``!=`` is true.
+    Floats are left out: statistics do not count values that are no numbers, for which ``!=`` is true. So are binaries:
+    Hudi orders their bytes as signed ones where it puts ranges together.
 
     Args:
         schema: the table's columns (Arrow), meta columns included.
         names: columns of the condition.
     """
-    fields = (schema.field(name) for name in sorted(names & set(schema.names)))
-    return {one.name: one.type for one in fields if is_ranged(one.type) and not pa.types.is_floating(one.type)}
+    kinds = {name: schema.field(name).type for name in sorted(names & set(schema.names))}
+    return {
+        name: kind
+        for name, kind in kinds.items()
+        if is_ranged(kind) and not pa.types.is_floating(kind) and not pa.types.is_binary(kind)
+    }
 
 
 def slice_guarantee(
@@ -57,7 +62,7 @@ def _is_bounded(found: ColumnRange) -> bool:
 
 
 def _bound(name: str, kind: pa.DataType, found: ColumnRange) -> pc.Expression | None:
-    if found.least is None or found.greatest is None:
+    if found.least is None or found.greatest is None or _may_be_in_javas_order(found.least, found.greatest):
         return None
     least, greatest = _scalar(found.least, kind), _scalar(found.greatest, kind)
     if least is None or greatest is None:
@@ -68,10 +73,14 @@ def _bound(name: str, kind: pa.DataType, found: ColumnRange) -> pc.Expression | 
     return (low | field.is_null()) & (high | field.is_null()) if found.nulls else low & high
 
 
+def _may_be_in_javas_order(*ends: PhysicalValue) -> bool:
+    """Whether bounds of strings may have Java's order, by UTF-16 units: it differs from ours from U+D800 on."""
+    return any(isinstance(end, str) and any(character >= "\ud800" for character in end) for end in ends)
+
+
 def _scalar(value: PhysicalValue, kind: pa.DataType) -> pa.Scalar | None:
     """A value as Arrow has it; None where the statistics are of another type than the column has now."""
-    is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
-    if isinstance(value, str) != is_text or isinstance(value, bool) != pa.types.is_boolean(kind):
+    if isinstance(value, str) != pa.types.is_string(kind) or isinstance(value, bool) != pa.types.is_boolean(kind):
         return None
     try:
         if pa.types.is_date32(kind):
@@ -80,6 +89,6 @@ def _scalar(value: PhysicalValue, kind: pa.DataType) -> pa.Scalar | None:
             return pa.scalar(value, pa.int64()).cast(kind)
         if pa.types.is_decimal128(kind):
             return pa.scalar(Decimal(int(value)).scaleb(-kind.scale, ALL_DIGITS), kind)
-        return pa.scalar(value.encode("latin-1") if pa.types.is_binary(kind) else value, kind)  # type: ignore[union-attr]
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        return pa.scalar(value, kind)
+    except (pa.ArrowException, OverflowError):
         return None

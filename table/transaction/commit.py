@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 from table import clock
-from table.config.metadata_indexes import COLUMN_STATS
 from table.errors import (
     ActionPendingError,
     CommitOutcomeUnknownError,
@@ -308,8 +307,9 @@ def _decide_and_complete(snapshot: Snapshot, pending: PendingCommit, metadata: C
         )
     try:
         # the properties were compared before the decision: they say whether there is a metadata table
-        before = snapshot.load_schema() if COLUMN_STATS in snapshot.config.metadata_indexes else None
-        return carry_out_commit(snapshot.table, end, Written(metadata.stats, before), looks_for_lists=False)
+        return carry_out_commit(
+            snapshot.table, end, Written(metadata.stats, snapshot.load_schema), looks_for_lists=False
+        )
     except StorageError as error:
         raise CommitOutcomeUnknownError(
             f"instant {pending.time} is to be committed, and was not yet ({error}): the next batch carries it out"
@@ -327,7 +327,7 @@ def carry_out_commit(
 
     Args:
         end: the decision.
-        written: what the writer of the commit knows of its files; None in another process.
+        written: what the writer of the commit knows of its files; None in a process that ends the commit of another.
         looks_for_lists: whether to look for a metadata table that another engine has made meanwhile.
 
     Raises:
@@ -341,8 +341,9 @@ def carry_out_commit(
     if not storage.exists(begun.path):
         return _find_outcome(table, end)
     wait_until_reached(table, end)
+    known = written or Written(load_before=lambda: Snapshot.load(table).load_schema())
     if looks_for_lists or table.config.metadata_indexes:
-        keep_lists(storage, time, end.completion_time, changes_of_commit(end.metadata, written))
+        keep_lists(storage, time, end.completion_time, changes_of_commit(end.metadata, known))
     completed = complete_instant(storage, begun, end.content, end.completion_time)
     if not storage.exists(begun.path):
         # since the check another engine rolled the instant back, or archival retired it

@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 from table import clock
+from table.config.table_config import load_table_config
 from table.errors import (
     ActionPendingError,
     CommitConflictError,
@@ -107,8 +108,18 @@ def roll_back_failed_writes(
     if looked_at - alive or snapshot.timeline.pending_of(Action.RESTORE, Action.ROLLBACK):
         with guarded(table, Step.RECOVER):
             snapshot = _end_pending_writes(snapshot, looked_at - alive, identity.owner, shared=shared)
+        snapshot = _with_indexes_left(snapshot)
     sweep_late_files(snapshot, marked, staged, shared=shared)
     return snapshot
+
+
+def _with_indexes_left(snapshot: Snapshot) -> Snapshot:
+    """The same with the indexes that the metadata table has now: an end that was carried out may have dropped some."""
+    config, now = snapshot.config, load_table_config(snapshot.storage) if snapshot.config.metadata_indexes else None
+    if now is None or now.metadata_partitions == config.metadata_partitions:
+        return snapshot
+    changed = replace(config, metadata_partitions=now.metadata_partitions)
+    return Snapshot(replace(snapshot.table, config=changed), snapshot.timeline, commits=snapshot.commits)
 
 
 def _end_pending_writes(snapshot: Snapshot, dead: frozenset[str], owner: str, *, shared: bool) -> Snapshot:

@@ -112,8 +112,13 @@ def test_nan_counts_as_greater_than_all_numbers():
 )
 def test_other_types_have_no_ranges(kind):
     assert not is_ranged(kind)
-    told = ranges_of_rows([pa.table({"o": pa.nulls(2, kind)}), pa.table({"p": [1]})], ["o", "nowhere"])
-    assert told == {"nowhere": ColumnRange(None, None, 0, 0)}
+    told = ranges_of_rows([pa.table({"o": pa.nulls(2, kind)}), pa.table({"p": [1]})], ["o", "nowhere", "p"])
+    assert told == {"nowhere": ColumnRange(None, None, 3, 3), "p": ColumnRange(1, 1, 3, 2)}
+
+
+def test_values_in_a_dictionary_are_those_of_the_column():
+    rows = pa.table({"c": pa.array(["b", "b", None]).dictionary_encode()})
+    assert ranges_of_rows([rows], ["c"]) == {"c": ColumnRange("b", "b", 3, 1)}
 
 
 VALUES = st.one_of(st.integers(-(10**37), 10**37), st.text(), st.floats(allow_nan=False), st.booleans())

@@ -11,25 +11,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS
-from table.errors import CorruptFileError
+from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.column_ranges import ColumnRange
 from table.files.hfile.read_hfile import HFile
 from table.files.log.framing import BlockType, scan_blocks
 from table.hudi_table import HudiTable
-from table.metadata_table.column_stats import ColumnStats, StatsCodec, is_indexed, newest_value, widened_value
+from table.metadata_table.column_stats import ColumnStats, StatsCodec, is_indexed, newest_values, widened_value
 from table.metadata_table.record_codec import schema_of
 from table.metadata_table.records import RecordType, Value
 from table.schema.avro_schema import with_meta_columns
 from table.snapshot import Snapshot
 
 TABLES = ["cow_metadata_table", "v8_cow_types", "v9_cow_types", "v8_mor_logs", "v9_mor_logs", "v9_cow_cleaned"]
-KINDS = {"n": pa.int64(), "s": pa.string(), "x": pa.binary(), "c": pa.decimal128(30, 15), "t": pa.date32()}
+KINDS = {
+    "n": pa.int64(),
+    "s": pa.string(),
+    "x": pa.binary(),
+    "c": pa.decimal128(30, 15),
+    "t": pa.date32(),
+    "d": pa.float64(),
+}
 VALUES = {
     "n": st.integers(-(2**63), 2**63 - 1),
     "s": st.text(st.characters(exclude_categories=["Cs"])),
     "x": st.binary().map(lambda data: data.decode("latin-1")),
     "c": st.integers(-(10**30) + 1, 10**30 - 1),
     "t": st.integers(-(2**31), 2**31 - 1),
+    "d": st.floats(allow_nan=False),
 }
 
 
@@ -55,7 +63,7 @@ def test_hudis_own_records_are_written_again_byte_for_byte(name, golden):
     for index, kind in ((COLUMN_STATS, RecordType.COLUMN_STATS), (PARTITION_STATS, RecordType.PARTITION_STATS)):
         for value, schema in records_of(path, index):
             assert codec.encode(kind, codec.decode(value, schema)) == value
-            assert newest_value([Value(value, schema)], table.config.version) == value
+            assert widened_value([Value(value, schema)], table.config.version) == value
             count += 1
     assert count > 20
 
@@ -105,7 +113,7 @@ def test_which_types_have_statistics(kind, by_value, by_type):
     assert (is_indexed(kind, is_typed=False), is_indexed(kind, is_typed=True)) == (by_value, by_type)
 
 
-def combine(records, *, is_typed=True, of_partitions=True):
+def combine(records, *, is_typed=True):
     version = 9 if is_typed else 8
     codec = StatsCodec(KINDS, version, is_typed=is_typed)
     values = [
@@ -114,7 +122,7 @@ def combine(records, *, is_typed=True, of_partitions=True):
         else Value(codec.encode(RecordType.PARTITION_STATS, ColumnStats("p", *record)), schema_of(version))
         for record in records
     ]
-    found = (widened_value if of_partitions else newest_value)(values, version)
+    found = widened_value(values, version)
     return None if found is None else codec.decode(found, schema_of(version))
 
 
@@ -152,9 +160,29 @@ def test_decimals_are_widened_as_numbers(is_typed):
     assert Decimal(found.range.least).scaleb(-3) == Decimal("-0.129")
 
 
-def test_of_a_file_the_newest_record_counts():
-    assert combine([LOW, HIGH], of_partitions=False).range.least == 90
-    assert combine([LOW, None], of_partitions=False) is None
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("ends", [[(NAN, NAN), (3.0, 4.0)], [(3.0, 4.0), (NAN, NAN)], [(3.0, NAN), (3.5, 4.0)]])
+def test_nan_is_greater_than_all_numbers(ends):
+    found = combine([("d", ColumnRange(*one, 1, 0)) for one in ends])
+    assert found.range.least == 3.0
+    assert found.range.greatest != found.range.greatest
+
+
+@pytest.mark.parametrize(("column", "value"), [("s", 0), ("n", "0"), ("n", True), ("n", 0.5), ("x", 1), ("t", "1")])
+def test_a_value_of_another_type_is_refused(column, value):
+    """Such as those of files that were written before a number became text."""
+    codec = StatsCodec(KINDS, 8, is_typed=False)
+    with pytest.raises(UnsupportedTableError, match=f"the column '{column}' is"):
+        codec.encode(RecordType.COLUMN_STATS, ColumnStats("f", column, ColumnRange(value, value, 1, 0)))
+
+
+def test_values_behind_the_last_delete_count():
+    values = [Value(b"1", ""), Value(None, ""), Value(b"2", ""), Value(b"3", "")]
+    assert newest_values(values) == values[2:]
+    assert newest_values(values[:2]) == []
+    assert newest_values(values[2:]) == values[2:]
 
 
 def test_a_record_of_another_schema_is_written_in_ours():
@@ -164,4 +192,4 @@ def test_a_record_of_another_schema_is_written_in_ours():
     theirs = json.dumps({**schema, "fields": [*meta, *schema["fields"]]})
     codec = StatsCodec(KINDS, 8, is_typed=False)
     value = codec.encode(RecordType.COLUMN_STATS, ColumnStats("f", "c", ColumnRange(-5, 7, 3, 0)))
-    assert newest_value([Value(bytes(5) + value, theirs)], 8) == value
+    assert widened_value([Value(bytes(5) + value, theirs)], 8) == value

@@ -14,9 +14,11 @@ from table import read_table
 from table.config.metadata_indexes import COLUMN_STATS, FILES, PARTITION_STATS
 from table.config.table_config import load_table_config
 from table.hudi_table import HudiTable
-from table.metadata_table import keep
+from table.metadata_table import file_ranges, keep, make
+from table.metadata_table.column_stats import StatsCodec
 from table.metadata_table.groups import read_records
 from table.metadata_table.index_definitions import DEFINITIONS_FILE
+from table.metadata_table.index_keys import stats_key
 from table.metadata_table.metadata_table import METADATA_FOLDER, MetadataTable, slices_in
 from table.metadata_table.read_statistics import StatisticsIndex
 from table.options.groups import BaseFileSettings, CleanSettings, CompactionSettings
@@ -29,6 +31,7 @@ from table.services.compaction.compaction import compact
 from table.services.lists_service import keep_lists_small
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
+from table.transaction import commit
 from table.view.file_group import committed_instants
 
 FORMS = [(6, "COPY_ON_WRITE"), (8, "COPY_ON_WRITE"), (9, "COPY_ON_WRITE"), (8, "MERGE_ON_READ"), (9, "MERGE_ON_READ")]
@@ -174,6 +177,70 @@ def test_who_ends_the_commit_of_a_dead_process_reads_its_files(tmp_path, table_t
     Engine(path).write(9, rows([50], ts=9))
     assert len(read_table(path)) == 7
     assert_statistics_are_right(path)
+
+
+def test_a_type_that_a_dead_process_changed_ends_the_statistics(tmp_path, monkeypatch):
+    """The process that ends its commit compares the columns, too; the batch goes on without statistics."""
+    path = str(tmp_path / "t")
+    narrow = rows(range(6)).append_column("n", pa.array([1] * 6, pa.int32()))
+    for number in range(2):
+        engine_of(path).write(number, narrow)
+    wide = rows(range(6), ts=2).append_column("n", pa.array([2**40] * 6, pa.int64()))
+    with monkeypatch.context() as patch:
+        patch.setattr(keep, "keep_lists", dies)
+        patch.setattr(commit, "keep_lists", dies)
+        with pytest.raises(KeyboardInterrupt):
+            engine_of(path).write(2, wide)
+    engine_of(path).write(3, wide)
+    assert indexes(path) == {FILES}
+    assert sorted(read_table(path).column("n").to_pylist()) == [2**40] * 6
+
+
+def test_partition_paths_count_a_null_of_files_without_the_column(tmp_path):
+    path = str(tmp_path / "t")
+    for number in range(2):
+        engine_of(path).write(number, rows(range(6), ts=number))
+    wider = rows([50], ts=2).append_column("new", pa.array([7], pa.int64()))
+    engine_of(path).write(2, wider)
+    table = HudiTable.open(path)
+    own = MetadataTable.open(table.storage)
+    committed = committed_instants(own.load_timeline(), {})
+    [found] = slices_in(PARTITION_STATS, own.list_files(PARTITION_STATS), committed)
+    key = stats_key("new", "p2").encode()
+    [value] = read_records(own, found, committed).find(key)
+    stats = StatsCodec({"new": pa.int64()}, 8, is_typed=False).decode(value.data, value.schema)
+    # three rows of the file, and one null more
+    assert (stats.range.least, stats.range.greatest, stats.range.values, stats.range.nulls) == (7, 7, 4, 3)
+
+
+def test_values_of_meta_columns_in_log_files_are_found(tmp_path):
+    """They repeat, so tasks hold them in dictionaries."""
+    path = str(tmp_path / "t")
+    for number in range(4):
+        engine_of(path, 8, "MERGE_ON_READ").write(number, rows(range(6), ts=number))
+    told = assert_statistics_are_right(path)
+    newest = HudiTable.open(path).load_timeline().completed_writes[-1].time
+    of_logs = [one for (file, column), one in told.items() if column == "_hoodie_commit_time" and newest in file]
+    assert of_logs
+    assert {(one.least, one.greatest) for one in of_logs} == {(newest, newest)}
+
+
+def test_tasks_tell_the_ranges_of_all_their_files(tmp_path, monkeypatch):
+    """No file is read again for them."""
+    monkeypatch.setattr(file_ranges, "_of_base_file", dies)
+    monkeypatch.setattr(file_ranges, "_of_log_file", dies)
+    for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+        path = str(tmp_path / table_type)
+        engine_of(path, 8, table_type, **{"hoodie.metadata.enable": "false"}).write(0, rows(range(6)))
+        engine = engine_of(path, 8, table_type)
+        with monkeypatch.context() as patch:
+            patch.setattr(make, "make_statistics", lambda *_: {COLUMN_STATS: [[], []], PARTITION_STATS: [[]]})
+            engine.write(1, rows(range(6), ts=1))
+        engine.write(2, rows(range(6), ts=2))
+        assert COLUMN_STATS in indexes(path)
+        if table_type == "MERGE_ON_READ":
+            compact(HudiTable.open(path), CompactionSettings(delta_commits=1), BaseFileSettings())
+            assert COLUMN_STATS in indexes(path)
 
 
 def test_a_dead_batch_ends_nothing(tmp_path):

@@ -109,8 +109,8 @@ def _bound(expression: pc.Expression, schema: pa.Schema, keys: pa.Array | None) 
         raise InvalidConfigError(
             f"where={expression}: {reason}; the table has the columns {', '.join(schema.names)}"
         ) from error
-    text = str(expression)
-    by_place = "FieldPath(" in text
+    text = _text_of(expression)
+    by_place = not text or "FieldPath(" in text
     named = frozenset(name for name in schema.names if by_place or name in text)
     return Predicate(expression, named, keys)
 
@@ -204,9 +204,17 @@ def _keys_of_term(term: tuple[str, str, Any], key_columns: Sequence[str]) -> lis
     return [str(one) for one in values]
 
 
+def _text_of(expression: pc.Expression) -> str:
+    """The text of an expression; "" where it holds bytes that are no text."""
+    try:
+        return str(expression)
+    except UnicodeDecodeError:
+        return ""
+
+
 def _keys_of_expression(where: pc.Expression, schema: pa.Schema, key_columns: Sequence[str]) -> pa.Array | None:
     """The key that an expression requires. Its text proposes a key; Arrow checks that no other key can match."""
-    for found in _EQUALS_TEXT.finditer(str(where)):
+    for found in _EQUALS_TEXT.finditer(_text_of(where)):
         name, text = found["name"], found["text"]
         if name not in key_columns:
             continue

@@ -1,5 +1,6 @@
 """Hudi reads and writes by the lists of files that we maintain, and we go on in those that Hudi maintains."""
 
+import pyarrow as pa
 import pytest
 from engine import Engine, leave_a_dead_batch
 from tiers import quick
@@ -110,6 +111,11 @@ def test_hudi_skips_files_by_statistics_that_we_made(version, table_type, partne
     check_all(model, path, hudi, monkeypatch)
     write_theirs(hudi, path, version, model.draw(), **theirs)
     assert HudiTable.open(path).config.metadata_partitions == indexes
-    Engine(path, options).write(4, model.draw())
+    wider = model.draw()
+    Engine(path, options).write(4, wider.append_column("new", pa.array([None, *range(1, len(wider))], pa.int64())))
     assert HudiTable.open(path).config.metadata_partitions == indexes
     check_all(model, path, hudi, monkeypatch)
+    for where in ("new is null", "new is not null", "new > 5", "v is not null", "v is null"):
+        assert rows_of(hudi.read(path, BY_LISTS, COLUMNS, where)) == rows_of(hudi.read(path, None, COLUMNS, where)), (
+            where
+        )

@@ -37,7 +37,7 @@ STEPS = ["upsert", "upsert", "upsert", "delete", "rollback", *SERVICES]
 
 def check_agrees(hudi, path, as_of=None):
     options = {} if as_of is None else {AS_OF: as_of}
-    ours = by_key(HudiTable.open(path).scan(as_of=as_of).to_arrow().to_pylist())
+    ours = by_key(HudiTable.open(path).scan(as_of=as_of, meta_columns=True).to_arrow().to_pylist())
     theirs = by_key(hudi.read(path, options))
     differing = [row for row in ours if row not in theirs], [row for row in theirs if row not in ours]
     assert (len(ours), differing) == (len(theirs), ([], []))

@@ -112,7 +112,7 @@ def test_a_metadata_table_is_kept_then_dropped_and_looked_for_again(hudi, utc_se
     rows = spark_rows(spark, new_rows(path, "new"), tmp_path)
     known = len(hudi.read(path))
     HudiSink(path, {}, operation="insert").write(rows)
-    assert load_table_config(LocalStorage(path)).metadata_partitions == "files"
+    assert load_table_config(LocalStorage(path)).metadata_partitions == "column_stats,files"
     assert len(hudi.read(path, {"hoodie.metadata.enable": "true"})) == known + 5
     sink = HudiSink(path, {"hoodie.metadata.enable": "false"}, operation="insert")
     sink.write(rows)

@@ -9,6 +9,7 @@ import pytest
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse, PowerCut
 from snapshots import assert_clean, contents
+from tiers import quick
 
 from streaming.task.upsert import write_changes
 from table import InvalidConfigError, StorageError, UnsupportedTableError
@@ -268,7 +269,7 @@ class Ahead(LocalStorage):
         return [replace(entry, modified_ms=entry.modified_ms + 300) for entry in super().list_dir(path)]
 
 
-@pytest.mark.parametrize("store", [LocalStorage, WholeSeconds, Behind, Ahead])
+@pytest.mark.parametrize("store", quick(2, [WholeSeconds, Behind, LocalStorage, Ahead]))
 def test_a_completed_file_is_neither_older_than_its_instant_nor_younger_than_the_next(tmp_path, store):
     storage = store(str(tmp_path / "t"))
     engine = build(storage)

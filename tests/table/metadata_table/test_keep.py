@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from engine import Engine, key_set, leave_a_dead_batch, rows
 from faults import FaultyStorage, Fuse
+from tiers import quick
 
 from hudistream import write_hudi
 from table import HudiTable as UserTable
@@ -76,7 +77,7 @@ def assert_lists_are_right(path):
     assert check(table).is_sound
 
 
-@pytest.mark.parametrize(("version", "table_type"), FORMS)
+@pytest.mark.parametrize(("version", "table_type"), quick(2, FORMS))
 def test_the_lists_follow_batches_cleans_compactions_and_archival(tmp_path, version, table_type):
     path = str(tmp_path / "t")
     engine = engine_of(path, version, table_type)

@@ -26,7 +26,7 @@ from table.view.store_listing import StorageListing
 FIRST, SECOND = rows(range(12)), rows(range(6, 18), ts=1, v="second")
 FORMS = [(6, "COPY_ON_WRITE"), (8, "MERGE_ON_READ")]
 CLEAN = CleanSettings(commits_retained=1, grace_ms=0)
-STEP = pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+STEP = pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 
 
 def build(path, version, table_type, fuse=None, **more):

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from engine import Engine, leave_a_dead_batch, rows
+from tiers import quick
 
 from hudistream import write_hudi
 from table import HudiTable as UserTable
@@ -34,7 +35,7 @@ from table.storage.local import LocalStorage
 from table.transaction import commit
 from table.view.file_group import committed_instants
 
-FORMS = [(6, "COPY_ON_WRITE"), (8, "COPY_ON_WRITE"), (9, "COPY_ON_WRITE"), (8, "MERGE_ON_READ"), (9, "MERGE_ON_READ")]
+FORMS = [(6, "COPY_ON_WRITE"), (8, "MERGE_ON_READ"), (9, "COPY_ON_WRITE"), (8, "COPY_ON_WRITE"), (9, "MERGE_ON_READ")]
 GOLDEN = ["cow_metadata_table", "v8_cow_types", "v9_cow_types", "v8_cow_cleaned", "v9_cow_cleaned", "v8_mor_logs"]
 
 
@@ -88,7 +89,7 @@ def test_hudis_own_statistics_are_continued(name, golden, utc):
     assert_statistics_are_right(path)
 
 
-@pytest.mark.parametrize(("version", "table_type"), FORMS)
+@pytest.mark.parametrize(("version", "table_type"), quick(3, FORMS))
 def test_statistics_follow_batches_cleans_and_compactions(tmp_path, version, table_type):
     path = str(tmp_path / "t")
     engine = engine_of(path, version, table_type)

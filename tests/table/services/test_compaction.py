@@ -11,6 +11,7 @@ from engine import Engine, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from instants import completed
 from snapshots import assert_clean, base_files, contents
+from tiers import quick
 
 from table import (
     CommitConflictError,
@@ -273,7 +274,7 @@ def test_a_copy_on_write_table_has_nothing_to_compact(tmp_path):
 
 
 @pytest.mark.parametrize("inline", ["true", "false"])
-@pytest.mark.parametrize("index", ["BLOOM", "BUCKET"])
+@pytest.mark.parametrize("index", quick(1, ["BLOOM", "BUCKET"]))
 def test_a_stream_compacts_and_cleans_beside_itself(tmp_path, index, inline):
     path = str(tmp_path / "t")
     engine = engine_of(

@@ -10,6 +10,7 @@ from table.config.metadata_indexes import FILES
 from table.config.table_config import TableConfig
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.metadata_table.compact import DELTA_COMMITS, compact_lists
 from table.metadata_table.drop import drop_present_metadata_table
 from table.metadata_table.metadata_table import MetadataTable
@@ -20,6 +21,9 @@ from table.services.clean.clean import clean
 from table.services.service import ServiceOutcome, Spread, Trigger
 from table.snapshot import Snapshot
 
+log = get_logger("hudistream.metadata_table")
+
+_PATIENCE = 2  # times as many commits as make a compaction due
 _CLEAN = CleanSettings(policy=CleanPolicy.KEEP_LATEST_FILE_VERSIONS, versions_retained=3, parallelism=1)
 
 
@@ -36,15 +40,20 @@ class ListsService:
     on_failure = CleanFailure.WARN
 
     def __init__(self, delta_commits: int) -> None:
-        self._delta_commits, self._commits = delta_commits, 0
+        self._delta_commits, self._commits, self._uncompacted = delta_commits, 0, 0
 
     def trigger(self, config: TableConfig) -> Trigger:
-        """Beside the next batch, after some commits to a table that has a metadata table."""
+        """Beside the next batch, after some commits to a table that has a metadata table.
+
+        Nothing is compacted while a batch decides its end. If batches follow each other without a pause, that may be
+        so at each look: then the look comes before the next batch.
+        """
         self._commits += FILES in config.metadata_indexes
+        self._uncompacted += FILES in config.metadata_indexes
         if 2 * self._commits < self._delta_commits:  # each look costs some requests
             return Trigger.NOT_NOW
         self._commits = 0
-        return Trigger.BACKGROUND
+        return Trigger.INLINE if self._uncompacted > _PATIENCE * self._delta_commits else Trigger.BACKGROUND
 
     def advise(self, snapshot: Snapshot) -> None:
         """Says nothing."""
@@ -60,7 +69,8 @@ class ListsService:
             StorageError: the store fails.
             CommitConflictError: another process archives the metadata table.
         """
-        keep_lists_small(table, plan)
+        if keep_lists_small(table, plan):
+            self._uncompacted = 0
         return ServiceOutcome()
 
 
@@ -88,7 +98,8 @@ def keep_lists_small(table: HudiTable, delta_commits: int = DELTA_COMMITS) -> bo
         archive(inner, ArchiveSettings(), _CLEAN)
     except FileNotFoundError:
         return False  # it was dropped meanwhile
-    except (UnsupportedTableError, CorruptFileError):
+    except (UnsupportedTableError, CorruptFileError) as error:
+        log.warning("metadata_table_not_kept", table=table.storage.base_uri, why=str(error))
         drop_present_metadata_table(table.storage)
         return False
     return True

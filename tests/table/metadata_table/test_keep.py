@@ -19,7 +19,7 @@ from table.metadata_table import compact as compact_module
 from table.metadata_table import keep, make
 from table.metadata_table.changes import FileChanges
 from table.metadata_table.file_lists import load_file_lists
-from table.metadata_table.metadata_table import MetadataTable
+from table.metadata_table.metadata_table import MetadataTable, find_slice
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.references.strays import delete_stray_files
 from table.schema.avro_schema import META_COLUMNS
@@ -36,6 +36,7 @@ from table.timeline.active_timeline import request_instant
 from table.timeline.instant import Action, State
 from table.timeline.layout import LAYOUT_1, name_instant
 from table.timeline.timeline import build_timeline
+from table.view.file_group import committed_instants
 from table.view.store_listing import StorageListing
 
 TIMES = [f"2026112600000{n}000" for n in range(10)]
@@ -124,6 +125,21 @@ def test_the_metadata_table_does_not_grow(tmp_path, version, monkeypatch):
         counts.append((len(own.list_files()), len(own.load_timeline().files)))
     assert_lists_are_right(path)
     assert max(counts[45:]) <= max(counts[:45])
+
+
+def test_batches_without_a_pause_leave_room_for_compactions(tmp_path, logs):
+    path = str(tmp_path / "t")
+    options = {"hoodie.metadata.compact.max.delta.commits": "4", "hoodie.clean.automatic": "true"}
+    engine, most = engine_of(path, 8, "COPY_ON_WRITE", **options), 0
+    for number in range(60):
+        engine.write(number, rows([number % 12], ts=number))
+        own = MetadataTable.open(LocalStorage(path))
+        found = find_slice(own.list_files(), committed_instants(own.load_timeline(), {}))
+        most = max(most, len(found.log_files))
+    assert most <= 14
+    assert not [entry for entry in logs if entry["event"] == "metadata_table_dropped"]
+    engine.writer.stop()
+    assert_lists_are_right(path)
 
 
 def listed_table(path, version=8):

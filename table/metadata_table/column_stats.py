@@ -292,7 +292,7 @@ def widened_value(values: Sequence[Value], version: int) -> bytes | None:
         version: of the metadata table, whose schema the result has.
 
     Raises:
-        CorruptFileError: a record does not follow its schema.
+        CorruptFileError: a record does not follow its schema, or has values of another type than an earlier one.
     """
     left = newest_values(values)
     if len(left) <= 1:
@@ -311,10 +311,14 @@ def widened_value(values: Sequence[Value], version: int) -> bytes | None:
 
 
 def _widened(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    ends = {
-        name: choose((one[name] for one in (known, more) if one[name] is not None), key=_ordered(more), default=None)
-        for name, choose in (("minValue", min), ("maxValue", max))
-    }
+    order = _ordered(more)
+    try:
+        ends = {
+            name: choose((one[name] for one in (known, more) if one[name] is not None), key=order, default=None)
+            for name, choose in (("minValue", min), ("maxValue", max))
+        }
+    except TypeError as error:
+        raise CorruptFileError(f"statistics of {more['columnName']!r} have values of two types: {error}") from error
     counts = {name: (known[name] or 0) + (more[name] or 0) for name in _COUNTS}
     return {**more, **ends, **counts}
 

@@ -90,18 +90,7 @@ def load_file_lists(storage: Storage, known: Iterable[str]) -> FileLists:
 
 
 def read_lists(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> FileLists:
-    """Reads the files of a slice.
-
-    Args:
-        own: the metadata table.
-        found: the slice.
-        committed: instants of the metadata table's own timeline.
-
-    Raises:
-        UnsupportedTableError: a file has a form that is not known here.
-        CorruptFileError: a file is damaged.
-        FileNotFoundError: a file was deleted meanwhile.
-    """
+    """The lists of files that a slice holds; arguments and errors are those of `read_records`."""
     layers = list(read_records(own, found, committed).layers)
     base = layers.pop(0) if found.base_file else None
     assert base is None or isinstance(base, HFile), "a base file is an HFile"

@@ -49,27 +49,24 @@ class SliceRecords:
                 found.append(Value(None, ""))
         return found
 
-    def entries(self, prefix: bytes = b"") -> Iterator[tuple[bytes, list[Value]]]:
+    def entries(self) -> Iterator[tuple[bytes, list[Value]]]:
         """Keys, ascending, each with what the layers say of it, oldest first. Blocks are unpacked one by one.
-
-        Args:
-            prefix: only keys that begin with it.
 
         Raises:
             CorruptFileError: a block is damaged.
         """
-        parts = [_entries_of(layer, number, prefix) for number, layer in enumerate(self.layers)]
+        parts = [_entries_of(layer, number) for number, layer in enumerate(self.layers)]
         for key, found in groupby(merge(*parts, key=itemgetter(0, 1)), key=itemgetter(0)):
             yield key, [value for _, _, value in found]
 
 
-def _entries_of(layer: Layer, number: int, prefix: bytes) -> Iterator[tuple[bytes, int, Value]]:
+def _entries_of(layer: Layer, number: int) -> Iterator[tuple[bytes, int, Value]]:
     if isinstance(layer, HFile):
         schema = layer.schema
-        for key, data in layer.entries_of(prefix) if prefix else layer.entries():
+        for key, data in layer.entries():
             yield key, number, Value(data or None, schema)  # an empty value is a delete
     else:
-        yield from ((key, number, Value(None, "")) for key in sorted(layer) if key.startswith(prefix))
+        yield from ((key, number, Value(None, "")) for key in sorted(layer))
 
 
 def read_records(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> SliceRecords:

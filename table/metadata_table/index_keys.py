@@ -55,11 +55,6 @@ def stats_key(column: str, partition_path: str, file_name: str | None = None) ->
     return prefix + b64encode(md5(file_name.encode(), usedforsecurity=False).digest()).decode()
 
 
-def column_prefix(column: str) -> bytes:
-    """How the keys of a column's statistics begin."""
-    return _hashed(column).encode()
-
-
 @lru_cache(maxsize=_MOST_GROUPS)
 def _hashed(text: str) -> str:
     return b64encode(hash_of_text(text).to_bytes(8, "big")).decode()

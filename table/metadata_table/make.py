@@ -1,4 +1,4 @@
-"""Makes a metadata table for a table that has none: lists of its files, from one listing of the store.
+"""Makes a metadata table for a table that has none: lists of its files, from one listing, and statistics of columns.
 
 Its writer has the table alone, and no action is pending. The property comes last: until then nothing reads the lists.
 An action that begins meanwhile may not know of them. So the timeline is listed again behind the property, and the new
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from table import clock
 from table.config.merge_mode import PAYLOAD_STRATEGY, mode_properties
-from table.config.metadata_indexes import COLUMN_STATS, FILES
+from table.config.metadata_indexes import FILES
 from table.config.properties import format_properties
 from table.config.table_config import (
     MERGER_VERSION,
@@ -84,17 +84,18 @@ def make_lists(
         return config
     listed = {path: sizes for path, sizes in files.items() if sizes}
     indexes = {FILES: [sorted(records_of_lists(_lists_of(listed)).items())]}
-    kept = _statistics_of(config)
+    kept = _statistics_of(config, schema) if schema is not None else None
     try:
-        if schema is not None:
+        if schema is not None and kept is not None:
             indexes |= make_statistics(storage, config, kept, schema, listed)
     except UnsupportedTableError as error:
+        kept = None
         log.info("metadata_indexes_not_made", table=storage.base_uri, why=str(error))
     storage.delete_metafolder(METADATA_FOLDER)
     _write(storage, config, timeline, indexes)
     properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
-    if schema is not None and COLUMN_STATS in indexes:
-        define_statistics(storage, kept, indexed_columns(schema, is_typed=kept.is_typed))
+    if kept is not None:
+        define_statistics(storage, kept, kept.columns)
         properties["hoodie.table.index.defs.path"] = DEFINITIONS_FILE
     changed = update_properties(storage, properties)
     now = load_timeline(storage, timeline.layout)
@@ -105,10 +106,11 @@ def make_lists(
     return changed
 
 
-def _statistics_of(config: TableConfig) -> Statistics:
+def _statistics_of(config: TableConfig, schema: pa.Schema) -> Statistics:
     """The statistics that Hudi keeps of a table of that version."""
+    is_typed = config.version >= MERGER_VERSION
     of_partitions = bool(config.partition_fields) and config.layout_version > 1
-    return Statistics((), is_typed=config.version >= MERGER_VERSION, of_partitions=of_partitions)
+    return Statistics(tuple(indexed_columns(schema, is_typed=is_typed)), is_typed, of_partitions)
 
 
 def _lists_of(files: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:

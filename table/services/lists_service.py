@@ -46,7 +46,7 @@ class ListsService:
         """Beside the next batch, after some commits to a table that has a metadata table.
 
         Nothing is compacted while a batch decides its end. If batches follow each other without a pause, that may be
-        so at each look: then the look comes before the next batch.
+        so at each look: then the look comes before the next batch, until one succeeds.
         """
         self._commits += FILES in config.metadata_indexes
         self._uncompacted += FILES in config.metadata_indexes

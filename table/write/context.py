@@ -134,5 +134,5 @@ class WriteContext:
         return str(BaseFileName(bucket.file_id, write_token, self.instant_time))
 
     def ranges_of(self, summary: BaseFileSummary) -> Ranges | None:
-        """The ranges of a base file's columns, for its write stat; None where nobody asks, or the footer lacks them."""
+        """The ranges of a base file's columns; None if no column is ranged, or the footer lacks bounds."""
         return ranges_of_footer(summary.footer, self.ranged) if self.ranged else None

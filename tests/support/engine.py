@@ -23,6 +23,8 @@ OPTIONS = {
     "hoodie.archive.automatic": "false",
     "compaction.tasks": "1",
 }
+# a metadata table with statistics of columns, where the table allows it
+STATISTICS = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 
 
@@ -38,6 +40,15 @@ def rows(keys, partition=lambda number: f"p{number % 3}", ts=0, v="v"):
         },
         schema=SCHEMA,
     )
+
+
+def form_of(version, table_type):
+    """Options of an upserted table of a version and type."""
+    return {
+        "hoodie.write.table.version": str(version),
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.datasource.write.operation": "upsert",
+    }
 
 
 def key_set(table):

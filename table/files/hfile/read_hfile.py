@@ -154,17 +154,6 @@ class HFile:
             self._block, self._found_in = dict(self._read(self._offsets[at])), at
         return self._block.get(key)
 
-    def entries_of(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys with a prefix, ascending, with their values; unpacks the blocks that hold them.
-
-        Raises:
-            CorruptFileError: a block is damaged.
-        """
-        for at in range(max(0, bisect_right(self._keys, prefix) - 1), len(self._keys)):
-            if self._keys[at] > prefix and not self._keys[at].startswith(prefix):
-                return
-            yield from ((key, value) for key, value in self._read(self._offsets[at]) if key.startswith(prefix))
-
     @_told_as_damage
     def _read(self, offset: int) -> list[tuple[bytes, bytes]]:
         block = decode_block(self._file, offset, self._codec)

@@ -66,7 +66,9 @@ class Hudi:
             raise HudiError("real Hudi died: " + Path(self._log.name).read_text()[-3000:])
         answer = json.loads(line)
         if "error" in answer:
-            raise HudiError(answer["error"])
+            # a JVM that went away says why in its log alone
+            gone = "Answer from Java side is empty" in answer["error"]
+            raise HudiError(answer["error"] + (Path(self._log.name).read_text()[-3000:] if gone else ""))
         return answer["ok"]
 
     def read(self, path, options=None, columns=None, where=None):
@@ -152,10 +154,11 @@ class Hudi:
         return self._call(do="sql", statements=list(statements))
 
     def stop(self):
-        """Ends the process."""
+        """Ends the process. The next call starts another one."""
         if self._process is not None:
             self._process.stdin.close()
             try:
                 self._process.wait(30)
             except subprocess.TimeoutExpired:
                 self._process.kill()
+            self._process = None

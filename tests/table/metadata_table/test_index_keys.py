@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from table.config.metadata_indexes import COLUMN_STATS, FILES, PARTITION_STATS
-from table.metadata_table.index_keys import column_prefix, file_id_of, group_of_key, stats_key
+from table.metadata_table.index_keys import file_id_of, group_of_key, stats_key
 
 pytestmark = pytest.mark.pure
 
@@ -23,7 +23,6 @@ def test_a_key_is_made_of_three_hashes():
     name = ".56833391-2025-430b-8918-497c3750d148-0_20261122115243498.log.1_2-1548-2929"
     assert stats_key("qty", "us", name) == "Ry+OM+iEz34=9W/H6LC1Tao=kAbSox2aFrVWiwtVxiiwYg=="
     assert stats_key("name", "asia") == "F5SYxeUa1U8=WL5FewjKKoc="
-    assert column_prefix("qty") == b"Ry+OM+iEz34="
     assert stats_key("qty", "") == stats_key("qty", ".")  # a table without partitions
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine import Engine, key_set, leave_a_dead_batch, rows
+from engine import Engine, form_of, key_set, leave_a_dead_batch, rows
 from faults import FaultyStorage, Fuse
 from tiers import quick
 
@@ -29,7 +29,8 @@ from table.services.check import check as check_module
 from table.services.check.check import check
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact
-from table.services.lists_service import keep_lists_small
+from table.services.lists_service import ListsService, keep_lists_small
+from table.services.service import Trigger
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import request_instant
@@ -44,16 +45,7 @@ FORMS = [(6, "COPY_ON_WRITE"), (6, "MERGE_ON_READ"), (8, "COPY_ON_WRITE"), (9, "
 
 
 def engine_of(path, version, table_type, **more):
-    return Engine(
-        path,
-        {
-            "hoodie.write.table.version": str(version),
-            "hoodie.datasource.write.table.type": table_type,
-            "hoodie.datasource.write.operation": "upsert",
-            "hoodie.metadata.enable": "true",
-            **more,
-        },
-    )
+    return Engine(path, {**form_of(version, table_type), "hoodie.metadata.enable": "true", **more})
 
 
 def sizes_by_store(storage):
@@ -140,6 +132,19 @@ def test_batches_without_a_pause_leave_room_for_compactions(tmp_path, logs):
     assert not [entry for entry in logs if entry["event"] == "metadata_table_dropped"]
     engine.writer.stop()
     assert_lists_are_right(path)
+
+
+def test_a_look_comes_before_the_next_batch_until_a_compaction_succeeds(tmp_path, monkeypatch):
+    """A thread that still runs takes no look between batches: so one such look that is due is not enough."""
+    table, service, done = listed_table(str(tmp_path / "t")), ListsService(4), []
+    monkeypatch.setattr(lists_service, "keep_lists_small", lambda *_: bool(done))
+    triggers = [service.trigger(table.config) for _ in range(16)]
+    assert [one.name for one in triggers if one is not Trigger.NOT_NOW] == ["BACKGROUND"] * 4 + ["INLINE"] * 4
+    service.execute(table, 4)
+    assert [service.trigger(table.config) for _ in range(2)][1] is Trigger.INLINE
+    done.append(True)
+    service.execute(table, 4)
+    assert [service.trigger(table.config) for _ in range(2)][1] is Trigger.BACKGROUND
 
 
 def listed_table(path, version=8):

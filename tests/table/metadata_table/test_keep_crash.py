@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from engine import Engine, key_set, rows
+from engine import STATISTICS, Engine, form_of, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 
 from table import read_table
@@ -31,14 +31,7 @@ STEP = pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.sl
 
 def build(path, version, table_type, fuse=None, **more):
     storage = LocalStorage(path)
-    options = {
-        "hoodie.write.table.version": str(version),
-        "hoodie.datasource.write.table.type": table_type,
-        "hoodie.datasource.write.operation": "upsert",
-        "hoodie.metadata.enable": "true",
-        "hoodie.metadata.index.column.stats.enable": "true",
-        **more,
-    }
+    options = {**form_of(version, table_type), **STATISTICS, **more}
     return Engine(storage if fuse is None else FaultyStorage(storage, fuse), options)
 
 

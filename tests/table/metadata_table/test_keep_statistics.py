@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from engine import Engine, leave_a_dead_batch, rows
+from engine import STATISTICS, Engine, form_of, leave_a_dead_batch, rows
 from tiers import quick
 
 from hudistream import write_hudi
@@ -40,15 +40,7 @@ GOLDEN = ["cow_metadata_table", "v8_cow_types", "v9_cow_types", "v8_cow_cleaned"
 
 
 def engine_of(path, version=8, table_type="COPY_ON_WRITE", **more):
-    options = {
-        "hoodie.write.table.version": str(version),
-        "hoodie.datasource.write.table.type": table_type,
-        "hoodie.datasource.write.operation": "upsert",
-        "hoodie.metadata.enable": "true",
-        "hoodie.metadata.index.column.stats.enable": "true",
-        **more,
-    }
-    return Engine(path, options)
+    return Engine(path, {**form_of(version, table_type), **STATISTICS, **more})
 
 
 def indexes(path):

@@ -63,7 +63,7 @@ def test_a_column_that_a_commit_adds_gets_statistics():
     [
         (replace(KEPT, columns=KEPT.columns[:-1]), SCHEMA, None, "of chosen columns are not maintained: p"),
         (replace(KEPT, columns=(*KEPT.columns, "q")), SCHEMA, SCHEMA, "of chosen columns are not maintained: q"),
-        # nobody knows whether the table had the column before
+        # a caller that gives no columns of before says that they were the same
         (KEPT, SCHEMA.append(pa.field("new", pa.int64())), None, "not maintained: new"),
         (KEPT, SCHEMA.set(1, pa.field("n", pa.int64())), SCHEMA, "changes the type of n"),
         (KEPT, SCHEMA.remove(1), SCHEMA, "changes the type of n, or leaves it out"),

@@ -229,6 +229,8 @@ def test_partial_updates_of_merge_into_are_merged_as_by_hudi(hudi, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("payload", "blocks", "needed"), [(0, "parquet", ["ts"]), (1, "avro", [])])
 def test_partial_updates_are_merged_as_by_later_versions(later_hudi, tmp_path, payload, blocks, needed):
+    # with what an earlier table left in its JVM, Hudi 1.2.0 reads partial records as rows that fill the heap
+    later_hudi.stop()
     options = {**options_of("8", PAYLOADS[payload], blocks, random.Random(1)), "hoodie.index.type": "BLOOM"}
     steps = ["partial", "partial", "partial", "upsert", "delete"]
     check_partial_updates(later_hudi, tmp_path / "t", options, steps, needed)

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 from engine import Engine, rows
 from environments import ROOT, SPARK_4, make_environment, run_program
-from tiers import quick, slow
+from tiers import slow
 
 from table import read_table
 
@@ -16,7 +16,7 @@ UPSERT = {"hoodie.datasource.write.operation": "upsert"}
 GOLDEN = ROOT / "tests" / "golden"
 
 
-@pytest.fixture(scope="module", params=quick(1, ["4.2", "4.0", "4.1"]))
+@pytest.fixture(scope="module", params=map(slow, ["4.2", "4.0", "4.1"]))
 def session(request, tmp_path_factory):
     """What one session of a Spark has read: (its version, the table, what a program said)."""
     return read_in(request.param, tmp_path_factory.mktemp("spark4"))

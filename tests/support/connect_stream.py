@@ -55,6 +55,8 @@ print("COUNT", read_hudi(spark, table).count(), flush=True)
 [by_arrow] = read_hudi(spark, table, columns=["id"], where=pc.field("id") == "k7").collect()
 with mock.patch.object(scan_frame, "_unless_without_connector", return_value=None):
     [by_python] = read_hudi(spark, table, columns=["id"], where=[("id", "=", "k7")]).collect()
+by_format = spark.read.format("hudistream")
+print("FORMAT", by_format.load(table).count(), by_format.option("where", '[["id", "=", "k7"]]').load(table).count())
 on_driver = f"{table}_on_driver"
 HudiSink(on_driver, {**options, "hudistream.write.location": "driver"}).write(frame)
 print("DRIVER", read_hudi(spark, on_driver).count(), flush=True)

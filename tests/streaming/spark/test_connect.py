@@ -30,6 +30,7 @@ def test_the_sink_unchanged_under_spark_connect(python, tmp_path):
     assert said["SESSION"].startswith("pyspark.sql.connect")
     assert said["QUERY"].endswith("None")
     assert (said["WRITE"], said["COUNT"]) == ("10", "160")
+    assert said["FORMAT"] == "160 1"
     assert said["DRIVER"] == "10"
     assert said["WHERE"] == "k7 k7 k7 10"
     # ten of the twenty move to another partition path: two exchanges

@@ -10,6 +10,7 @@ from table.config.table_config import TableConfig, create_table_config, load_tab
 from table.config.writable import check_path_is_free
 from table.errors import TableNotFoundError, TimelineMovedError
 from table.lock import NO_LOCK, TableLock
+from table.metadata_table.known_lists import KnownLists
 from table.storage.interface import METAFOLDER, Storage, join
 from table.storage.opening import open_storage
 from table.timeline.active_timeline import load_timeline
@@ -28,11 +29,13 @@ class HudiTable:
         storage: the table's.
         config: its properties.
         lock: keeps writers of other engines out; it stays in its process.
+        known_lists: what this process knows of the metadata table; it stays in its process, too.
     """
 
     storage: Storage
     config: TableConfig
     lock: TableLock = field(default=NO_LOCK, compare=False, repr=False)
+    known_lists: KnownLists = field(default_factory=KnownLists, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[type["HudiTable"], tuple[Storage, TableConfig]]:
         return type(self), (self.storage, self.config)

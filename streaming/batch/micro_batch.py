@@ -43,6 +43,7 @@ from table.errors import (
 )
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.metadata_table.known_lists import KnownLists
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.quarantine.place import table_key
@@ -126,7 +127,7 @@ class MicroBatchWriter:
         self._storage, self._options = storage, options
         self._opener = TableOpener(storage, default_name)
         self._validators, self._quarantine = tuple(validators), quarantine
-        self._commits = CommitCache(storage)
+        self._commits, self._known_lists = CommitCache(storage), KnownLists()
         self._profiles: dict[tuple[int | None, bool], ProfileCache] = {}
         self._ledger = BatchLedger()
         self.lock = lock_for(storage, options.lock)
@@ -184,7 +185,8 @@ class MicroBatchWriter:
         check_name(options, batch)
         self.services.check()
         identity = WriterIdentity(batch.sink_id or options.sink.id, batch.query_id, self.lease.owner)
-        table = replace(self._opener.open(options, batch.workers.schema, batch.batch_id), lock=self.lock)
+        opened = self._opener.open(options, batch.workers.schema, batch.batch_id)
+        table = replace(opened, lock=self.lock, known_lists=self._known_lists)
         # a batch that is none of the stream takes nothing over from it
         self.lease.hold(identity if batch.sink_id is None else replace(identity, query_id=None))
         self.lease.is_busy = True

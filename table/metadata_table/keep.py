@@ -7,6 +7,7 @@ out writes the same files. What cannot be kept up is dropped, which is always ri
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from table.metadata_table.file_lists import first_known
 from table.metadata_table.file_ranges import read_ranges
 from table.metadata_table.index_definitions import define_statistics, load_statistics
 from table.metadata_table.index_keys import file_id_of
+from table.metadata_table.known_lists import KnownLists, SeenLists
 from table.metadata_table.metadata_table import (
     FILE_ID,
     METADATA_FOLDER,
@@ -36,6 +38,7 @@ from table.metadata_table.record_codec import schema_of
 from table.metadata_table.statistics import (
     GroupRecords,
     NewStatistics,
+    Statistics,
     agree_columns,
     find_untold,
     new_statistics,
@@ -55,7 +58,9 @@ _TRIES = 100
 log = get_logger("hudistream.metadata_table")
 
 
-def keep_lists(storage: Storage, time: str, completion_time: str | None, changes: FileChanges) -> None:
+def keep_lists(
+    storage: Storage, time: str, completion_time: str | None, changes: FileChanges, known: KnownLists
+) -> None:
     """Tells the table's metadata table what an action changed, or drops it. Does nothing if the table has none.
 
     The caller has decided how the action ends, and has not completed it. Can be repeated, also by several processes.
@@ -65,6 +70,7 @@ def keep_lists(storage: Storage, time: str, completion_time: str | None, changes
         time: request time of the action.
         completion_time: its completion time; None in timeline layout 1.
         changes: the files that it added and deleted.
+        known: what this process knows of the metadata table.
 
     Raises:
         StorageError: the store fails; the end must be carried out again.
@@ -73,11 +79,13 @@ def keep_lists(storage: Storage, time: str, completion_time: str | None, changes
     if config is None or not config.metadata_indexes:
         return
     try:
-        statistics = _new_statistics(storage, config, changes)
-        own = MetadataTable.open(storage)
-        delta = _Delta(own, own.load_timeline(), time, completion_time)
-        delta.write(GroupRecords(tuple(changes.encode())), statistics)
+        check_maintained(config.metadata_indexes)
+        own, timeline, seen = known.open(storage, config)
+        kept, statistics = _new_statistics(storage, config, changes, seen.statistics if seen else None)
+        delta = _Delta(own, timeline, time, completion_time)
+        counts = delta.write(GroupRecords(tuple(changes.encode())), statistics, seen.group_counts if seen else {})
         delta.check(load_timeline(storage, layout_of(config.layout_version, config.timeline_folder)))
+        known.remember(SeenLists(config, own.config, time, timeline.files, kept, counts))
     except (UnsupportedTableError, CorruptFileError, FileNotFoundError) as error:
         log.warning("metadata_table_not_kept", table=storage.base_uri, instant_time=time, why=str(error))
         drop_metadata_table(storage, config)
@@ -104,17 +112,21 @@ def drop_lists_with(storage: Storage, time: str) -> None:
     drop_metadata_table(storage, config)
 
 
-def _new_statistics(storage: Storage, config: TableConfig, changes: FileChanges) -> NewStatistics | None:
-    """What the action adds to the statistics of the table. Statistics that would lack a file are dropped.
+def _new_statistics(
+    storage: Storage, config: TableConfig, changes: FileChanges, known: Statistics | None
+) -> tuple[Statistics | None, NewStatistics | None]:
+    """The statistics that the table keeps, and what the action adds to them. Those that would lack a file are dropped.
 
-    Raises:
-        UnsupportedTableError: the metadata table has indexes besides lists of files and statistics.
+    Args:
+        storage: of the table.
+        config: its properties.
+        changes: of the action.
+        known: the statistics that the table kept before the action; None: they must be read.
     """
-    check_maintained(config.metadata_indexes)
     if not config.metadata_indexes & STATISTICS:
-        return None
+        return None, None
     try:
-        kept = load_statistics(storage, config)
+        kept = known or load_statistics(storage, config)
         kinds: Mapping[str, pa.DataType] = dict.fromkeys(kept.columns, pa.null())
         ranges = changes.ranges
         if any(changes.added.values()):
@@ -124,10 +136,11 @@ def _new_statistics(storage: Storage, config: TableConfig, changes: FileChanges)
             ranges = {path: {**ranges.get(path, {}), **read.get(path, {})} for path in {*ranges, *read}}
             if len(kinds) > len(kept.columns):
                 define_statistics(storage, kept, kinds)
-        return new_statistics(kept, config.version, kinds, ranges, changes.deleted)
+        new = new_statistics(kept, config.version, kinds, ranges, changes.deleted)
+        return replace(kept, columns=tuple(kinds)), new
     except (UnsupportedTableError, CorruptFileError) as error:
         drop_statistics(storage, config, str(error))
-        return None
+        return None, None
 
 
 def drop_statistics(storage: Storage, config: TableConfig, why: str) -> TableConfig:
@@ -174,28 +187,42 @@ class _Delta:
         # in layout 1 the names of log files hold their slice, and are counted within it
         self._slice_time = self._completion_time or self._place(FILES, FILE_ID)[0]
 
-    def write(self, files: GroupRecords, statistics: NewStatistics | None) -> None:
+    def write(
+        self, files: GroupRecords, statistics: NewStatistics | None, known: Mapping[str, int]
+    ) -> Mapping[str, int]:
         """Writes log files and instant, unless another process has.
+
+        Args:
+            files: records of the lists of files.
+            statistics: those of the statistics; None if the table keeps none.
+            known: index -> number of its file groups, where this process knows it.
+
+        Returns:
+            What it knows of these numbers now.
 
         Raises:
             UnsupportedTableError: other processes wrote too many log files of the instant.
             StorageError: the store fails.
         """
         if self._found is not None and self._found.is_completed:
-            return
+            return known
+        counts = dict(known)
         requested = name_instant(self._own.layout, self._time, Action.DELTA_COMMIT, State.REQUESTED)
         self._own.storage.create_exclusive(requested.path, b"", durable=True)
         begun = begin_instant(self._own.storage, requested)
         groups = {(FILES, 0): files} if len(files) else {}
         if statistics is not None:
             touched = [COLUMN_STATS, *([PARTITION_STATS] if statistics.of_partitions else [])]
-            groups |= statistics.by_group({index: count_groups(self._own.list_files(index)) for index in touched})
+            unknown = [index for index in touched if index not in counts]
+            counts |= {index: count_groups(self._own.list_files(index)) for index in unknown}
+            groups |= statistics.by_group(counts)
         # a write without files has a delta commit, too: readers see by it that the lists know the write
         stats = tuple(self._write_log(index, number, records) for (index, number), records in groups.items())
         metadata = CommitMetadata(stats, "UPSERT_PREPPED")
         completed = begun.to(State.COMPLETED, self._completion_time)
         # another process may have completed it with log files of another version: either content is right
         create_settled(self._own.storage, completed.path, self._own.layout.encode_commit(metadata))
+        return counts
 
     def _write_log(self, index: str, number: int, records: GroupRecords) -> WriteStat:
         """Writes a log file, or finds it. A file of the same instant with other content stays: both are read."""

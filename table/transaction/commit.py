@@ -343,7 +343,7 @@ def carry_out_commit(
     wait_until_reached(table, end)
     known = written or Written(load_before=lambda: Snapshot.load(table).load_schema())
     if looks_for_lists or table.config.metadata_indexes:
-        keep_lists(storage, time, end.completion_time, changes_of_commit(end.metadata, known))
+        keep_lists(storage, time, end.completion_time, changes_of_commit(end.metadata, known), table.known_lists)
     completed = complete_instant(storage, begun, end.content, end.completion_time)
     if not storage.exists(begun.path):
         # since the check another engine rolled the instant back, or archival retired it

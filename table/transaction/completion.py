@@ -39,7 +39,7 @@ def complete_service(
     """
     completion_time = _decide_completion(table, begun, owner)
     if changes:
-        keep_lists(table.storage, begun.time, completion_time, changes)
+        keep_lists(table.storage, begun.time, completion_time, changes, table.known_lists)
     return complete_instant(table.storage, begun, content, completion_time)
 
 

@@ -19,6 +19,7 @@ from table.metadata_table import compact as compact_module
 from table.metadata_table import keep, make
 from table.metadata_table.changes import FileChanges
 from table.metadata_table.file_lists import load_file_lists
+from table.metadata_table.known_lists import KnownLists
 from table.metadata_table.metadata_table import MetadataTable, find_slice
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.references.strays import delete_stray_files
@@ -221,7 +222,7 @@ def test_a_process_that_tells_the_lists_too_late_drops_them(tmp_path):
     for instant in own.load_timeline().files:
         if instant.time == last.time:  # the metadata table has archived it
             own.storage.delete_metafile(instant.path)
-    keep.keep_lists(table.storage, last.time, last.completion_time, FileChanges({"p0": {"gone": 1}}))
+    keep.keep_lists(table.storage, last.time, last.completion_time, FileChanges({"p0": {"gone": 1}}), KnownLists())
     assert partitions(path) == ""
 
 

@@ -25,7 +25,6 @@ from table.files.base.summary import Announced, BaseFileSummary, FileContents
 from table.files.base.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
 from table.files.parquet.footer import MAGIC, join_footer
 from table.files.parquet.row_group_writer import RowGroupWriter
-from table.files.parquet.row_groups import encode_group
 from table.files.publication import discard, publish
 from table.log import get_logger
 from table.options.groups import BaseFileSettings
@@ -206,7 +205,7 @@ class BaseFileWriter:
         sink = self._opened()
         groups = copied.renamed(sink, self._file_name if self._has_meta_fields else None) if copied is not None else []
         first = len(groups)
-        groups += [encode_group(group, first + number, FILE_NAME) for number, group in enumerate(added)]
+        groups += [group.as_row_group(first + number, FILE_NAME) for number, group in enumerate(added)]
         data_end = sink.tell()
         bloom, bounds = None, None
         if self._has_meta_fields:

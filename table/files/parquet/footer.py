@@ -86,6 +86,11 @@ class Footer:
         """
         return decode_struct(self.head + bytes([STOP])) | self.decoded if self.head else self.decoded
 
+    @cached_property
+    def before_rows(self) -> bytes:
+        """The bytes before the number of rows: version and schema tree."""
+        return encode_struct({number: field for number, field in self.fields.items() if number < _NUM_ROWS})[:-1]
+
     @property
     def schema(self) -> Items:
         """The schema tree, flattened as in Parquet."""
@@ -243,10 +248,10 @@ def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[st
     Returns:
         Thrift bytes, their length, the magic.
     """
-    head = {number: field for number, field in like.fields.items() if number < _ROW_GROUPS}
-    head[_NUM_ROWS] = Field(I64, sum(group.rows for group in groups))
+    rows: Struct = {_NUM_ROWS: Field(I64, sum(group.rows for group in groups))}
     # fields 1 to 3 come before, so the header of field 4 is one byte
-    opening = encode_struct(head)[:-1] + bytes([1 << 4 | LIST]) + encode_list_header(STRUCT, len(groups))
+    before_groups = like.before_rows + encode_struct(rows, _SCHEMA)[:-1]
+    opening = before_groups + bytes([1 << 4 | LIST]) + encode_list_header(STRUCT, len(groups))
     seal = [codec, str(len(opening))]
     for group in groups:
         lengths = map(len, (group.before, group.chunk, group.after, group.totals))

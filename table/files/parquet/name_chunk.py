@@ -66,4 +66,4 @@ def _form_of(length: int, rows: int, field: pa.Field, settings: BaseFileSettings
     sink.write(MAGIC)
     groups = RowGroupWriter(sink, schema, replace(settings, codec=Codec.NONE, codec_level=None))
     groups.write(pa.table([constant_column(_blank(length), rows)], schema=schema))
-    return _Form(sink.getvalue()[len(MAGIC) :], chunks_of(groups.finish()[0][0])[0])
+    return _Form(sink.getvalue()[len(MAGIC) :], chunks_of(groups.finish()[0][0].decoded)[0])

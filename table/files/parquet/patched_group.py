@@ -53,7 +53,7 @@ def write_patched_group(
     if rows.num_columns:
         writer = RowGroupWriter(sink, rows.schema, settings)
         writer.write(rows)
-        [written] = writer.finish()[0]
+        written = writer.finish()[0][0].decoded
         if rows_of(written) != rows_of(group):
             raise CorruptFileError(f"{rows_of(written)} rows in the place of {rows_of(group)}")
         encoded = {chunk_path(chunk): chunk for chunk in chunks_of(written)}

@@ -15,10 +15,9 @@ from table.files.parquet.chunk_statistics import TextStatistics, with_bounds, wi
 from table.files.parquet.dictionary_choice import DICTIONARY_BYTES, columns_with_dictionary
 from table.files.parquet.dictionary_statistics import as_write_statistics, columns_told_here, tell_dictionaries
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer
-from table.files.parquet.row_groups import moved_group
 from table.files.parquet.shared_chunk import encode_lead_page, find_shared_column, share_chunk
-from table.files.parquet.thrift_compact import Struct
 from table.files.parquet.value_bounds import Extremes, Path, as_bounds, long_extremes
+from table.files.parquet.written_group import WrittenGroup, cut_groups
 from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import COMMIT_SEQNO, META_COLUMNS, RECORD_KEY
 from table.storage.interface import OutputFile
@@ -89,6 +88,7 @@ class _Encoder:
         self._sink, self._pass = sink, _Pass(sink)
         # Arrow writes a small page in several pieces: this buffer gathers them, and passes large pieces on
         self._gathered = pa.BufferedOutputStream(pa.PythonFile(self._pass, mode="w"), _GATHERED_BYTES)
+        self._form = schema, settings
         self._shifts: list[int] = []
         self._extremes: list[dict[Path, Extremes]] = []  # per row group: columns in which Arrow may leave out a bound
         self._told_here = told_here
@@ -113,20 +113,31 @@ class _Encoder:
         self._extremes += long_extremes(rows.drop_columns(self._told_here), len(rows))
         self._told.append(tell_dictionaries(rows, self._told_here))
 
-    def finish(self) -> tuple[list[Struct], Footer]:
-        """The written row groups with their offsets in the file, and the footer that Arrow would have written."""
+    def finish(self) -> list[WrittenGroup]:
+        """The written row groups, with their offsets in the file."""
+        groups = cut_groups(self.close(), empty_footer(*self._form).before_rows, self._shifts)
+        return [
+            _completed(group, extremes, told)
+            for group, extremes, told in zip(groups, self._extremes, self._told, strict=True)
+        ]
+
+    def close(self) -> bytes:
+        """Ends Arrow's writer. Returns the footer that it would have written."""
         self._gathered.flush()
         self._pass.end_rows()
         self._writer.close()
         self._gathered.flush()
-        footer = decode_footer(self._pass.footer)
-        groups = [moved_group(group, by) for group, by in zip(footer.row_groups, self._shifts, strict=True)]
-        groups = [
-            with_bounds(group, as_bounds(found)) if found else group
-            for group, found in zip(groups, self._extremes, strict=True)
-        ]
-        told = zip(groups, self._told, strict=True)
-        return [with_text_statistics(group, found) if found else group for group, found in told], footer
+        return self._pass.footer
+
+
+def _completed(
+    group: WrittenGroup, extremes: Mapping[Path, Extremes], told: Mapping[Path, TextStatistics]
+) -> WrittenGroup:
+    """A row group with the statistics that Arrow left out."""
+    if not extremes and not told:
+        return group
+    bounded = with_bounds(group.decoded, as_bounds(extremes)) if extremes else group.decoded
+    return group.with_struct(with_text_statistics(bounded, told) if told else bounded)
 
 
 class _Stretch:
@@ -168,13 +179,16 @@ class _Stretch:
         self._sink.write(encode_lead_page(self._settings.codec)[0])
         self._keys.write(rows.select([self._shared]))
 
-    def finish(self) -> list[Struct]:
+    def finish(self) -> list[WrittenGroup]:
         """The written row groups, with their offsets in the file."""
-        groups = self._encoder.finish()[0]
+        groups = self._encoder.finish()
         if self._keys is None:
             return groups
-        pairs = zip(groups, self._keys.finish()[0], strict=True)
-        return [share_chunk(others, keys, self._names, self._settings.codec) for others, keys in pairs]
+        names, codec = self._names, self._settings.codec
+        return [
+            keys.with_struct(share_chunk(others.decoded, keys.decoded, names, codec))
+            for others, keys in zip(groups, self._keys.finish(), strict=True)
+        ]
 
 
 def _part_of(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
@@ -192,7 +206,7 @@ class RowGroupWriter:
 
     def __init__(self, sink: OutputFile, schema: pa.Schema, settings: BaseFileSettings) -> None:
         self._sink, self._schema, self._settings = sink, schema, settings
-        self._finished: list[Struct] = []
+        self._finished: list[WrittenGroup] = []
         self._stretch: _Stretch | None = None
 
     def write(self, rows: pa.Table, parts: int = 1) -> None:
@@ -207,7 +221,7 @@ class RowGroupWriter:
         for start in range(0, len(rows), group_rows):
             self._stretch.write(rows.slice(start, group_rows))
 
-    def finish(self) -> tuple[list[Struct], Footer]:
+    def finish(self) -> tuple[list[WrittenGroup], Footer]:
         """The written row groups with their offsets in the file, and a footer of the schema without row groups."""
         if self._stretch is not None:
             self._finished += self._stretch.finish()
@@ -239,7 +253,7 @@ class _Nowhere:
 @lru_cache(maxsize=16)
 def empty_footer(schema: pa.Schema, settings: BaseFileSettings) -> Footer:
     """The footer of a file of that schema without rows: it shows how the writer spells schema trees today."""
-    return _Encoder(_Nowhere(), schema, settings).finish()[1]
+    return decode_footer(_Encoder(_Nowhere(), schema, settings).close())
 
 
 def encoded_bytes(rows: pa.Table, settings: BaseFileSettings) -> int:

@@ -175,6 +175,118 @@ def _read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
             raise CorruptFileError("a Thrift integer is longer than ten bytes")
 
 
+def read_field_head(data: bytes, at: int, last: int) -> tuple[int, int, int]:
+    """The type and the id of a field, and where its value begins.
+
+    Args:
+        data: encoded structs.
+        at: where the field begins.
+        last: id of the field before it; 0 for the first.
+
+    Returns:
+        The type is STOP at the end of the struct; the id is then `last`.
+    """
+    head = data[at]
+    if head > 15 or head == STOP:
+        return head & 15, last + (head >> 4), at + 1
+    number, at = read_integer(data, at + 1)
+    return head, number, at
+
+
+def read_integer(data: bytes, at: int) -> tuple[int, int]:
+    """An integer, and where it ends."""
+    raw, at = _read_varint(data, at)
+    return raw >> 1 ^ -(raw & 1), at
+
+
+def read_list_header(data: bytes, at: int) -> tuple[int, int, int]:
+    """The type of the elements of a list, their number, and where they begin."""
+    head = data[at]
+    if head >> 4 < 15:
+        return head & 15, head >> 4, at + 1
+    size, at = _read_varint(data, at + 1)
+    return head & 15, size, at
+
+
+def skip_struct(data: bytes, at: int, depth: int = 0) -> int:
+    """Where a struct ends that begins at `at`.
+
+    Raises:
+        CorruptFileError: the bytes are not a struct.
+        IndexError: they are cut short.
+    """
+    if depth > MAX_DEPTH:
+        raise CorruptFileError(f"a Thrift struct is nested more than {MAX_DEPTH} deep")
+    while True:
+        head = data[at]
+        at += 1
+        if head == STOP:
+            return at
+        kind = head & 15
+        if head < 16:
+            at = _skip_varint(data, at)
+        if kind in _INTEGERS:
+            while data[at] > 127:
+                at += 1
+            at += 1
+        elif kind not in _BOOLEANS:
+            at = skip_value(data, at, kind, depth)
+
+
+def skip_value(data: bytes, at: int, kind: int, depth: int = 0) -> int:
+    """Where the value of a field ends; errors are those of `skip_struct`.
+
+    Args:
+        data: encoded structs.
+        at: where the value begins.
+        kind: its type.
+        depth: of the struct around it.
+    """
+    if kind == BINARY:
+        size = data[at]
+        at += 1
+        if size > 127:
+            size, at = _read_varint(data, at - 1)
+        _check_size(data, at, size)
+        return at + size
+    if kind == STRUCT:
+        return skip_struct(data, at, depth + 1)
+    if kind in _INTEGERS:
+        return _skip_varint(data, at)
+    if kind in _BOOLEANS:
+        return at
+    if kind in _LISTS:
+        return _skip_items(data, at, depth + 1)
+    return _read_value(data, at, kind, depth)[1]
+
+
+def _skip_items(data: bytes, at: int, depth: int) -> int:
+    if depth > MAX_DEPTH:
+        raise CorruptFileError(f"a Thrift list is nested more than {MAX_DEPTH} deep")
+    kind, size, at = read_list_header(data, at)
+    _check_size(data, at, size)
+    if kind in _BOOLEANS:
+        return at + size
+    if kind in _INTEGERS:
+        for _ in range(size):
+            at = _skip_varint(data, at)
+        return at
+    for _ in range(size):
+        at = skip_value(data, at, kind, depth)
+    return at
+
+
+def _skip_varint(data: bytes, at: int) -> int:
+    while data[at] > 127:
+        at += 1
+    return at + 1
+
+
+def append_integer(out: bytearray, value: int) -> None:
+    """Appends the bytes of an integer."""
+    _write_varint(out, value << 1 ^ value >> 63)
+
+
 def encode_struct(fields: Struct, behind: int = 0) -> bytes:
     """The bytes of a struct, or of the rest of one; the inverse of `decode_struct`."""
     out = bytearray()

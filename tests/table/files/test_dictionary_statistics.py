@@ -14,7 +14,6 @@ from table.files.bloom.bloom_filter import sized_filter
 from table.files.parquet.dictionary_statistics import as_write_statistics, columns_told_here
 from table.files.parquet.footer import MAGIC, join_footer
 from table.files.parquet.row_group_writer import RowGroupWriter
-from table.files.parquet.row_groups import encode_group
 from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import FILE_NAME
 
@@ -31,7 +30,7 @@ def statistics_of(rows, group_rows, told_from):
         writer = RowGroupWriter(sink, rows.schema, settings)
         writer.write(rows, -(-len(rows) // group_rows))
         groups, like = writer.finish()
-    encoded = [encode_group(group, number, FILE_NAME) for number, group in enumerate(groups)]
+    encoded = [group.as_row_group(number, FILE_NAME) for number, group in enumerate(groups)]
     sink.write(join_footer(encoded, like, encode_entries("{}", sized_filter(1, 0.1), None), settings.codec))
     file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
     assert file.read().num_rows == len(rows)

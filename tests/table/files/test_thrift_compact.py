@@ -52,6 +52,38 @@ def test_what_is_encoded_is_decoded(value):
     assert decode_struct(encode_struct(value)) == value
 
 
+@settings(max_examples=200, deadline=None)
+@given(STRUCT, st.binary(max_size=5), st.integers(-(2**63), 2**63 - 1))
+@example({1: Field(t.MAP, Pairs(t.STOP, t.STOP, []))}, b"", 0)
+def test_what_is_skipped_ends_where_it_was_encoded(value, behind, number):
+    whole = encode_struct(value)
+    assert t.skip_struct(b"\0" + whole + behind, 1) == 1 + len(whole)
+    at, last, found = 0, 0, []
+    while True:
+        kind, last, at = t.read_field_head(whole, at, last)
+        if kind == t.STOP:
+            break
+        found.append((last, kind))
+        at = t.skip_value(whole, at, kind)
+    assert (found, at) == ([(field, held.type) for field, held in value.items()], len(whole))
+    integer = bytearray()
+    t.append_integer(integer, number)
+    assert t.read_integer(bytes(integer) + behind, 0) == (number, len(integer))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=60))
+@example(bytes([1 << 4 | t.STRUCT]) * 100)
+@example(bytes([1 << 4 | t.LIST]) + bytes([1 << 4 | t.LIST]) * 100)
+@example(bytes([1 << 4 | t.LIST, 0xF0 | t.STRUCT, 0xFF, 0xFF, 0xFF, 0x7F]))
+def test_bytes_that_are_no_struct_are_not_skipped(data):
+    try:
+        end = t.skip_struct(data, 0)
+    except (CorruptFileError, IndexError, struct.error):
+        return
+    assert 0 < end <= len(data)
+
+
 def footer_of(path):
     data = Path(path).read_bytes()
     length = int.from_bytes(data[-8:-4], "little")

@@ -403,7 +403,7 @@ def test_the_chunk_made_of_a_form_is_the_one_that_arrow_would_write(length, rows
     sink.seek(start)
     groups = RowGroupWriter(sink, schema, settings)
     groups.write(pa.table([constant_column(name, rows_of_group)], schema=schema))
-    [group] = groups.finish()[0]
+    group = groups.finish()[0][0].decoded
     for _ in range(2):
         data, chunk = encode_name_chunk(name, rows_of_group, start, field, BaseFileSettings())
         assert data == sink.getvalue()[start:]

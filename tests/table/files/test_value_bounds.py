@@ -131,7 +131,7 @@ def encoded(table, parts=1):
     sink.write(MAGIC)
     writer = RowGroupWriter(sink, table.schema, BaseFileSettings())
     writer.write(table, parts)
-    return writer.finish()[0]
+    return [group.decoded for group in writer.finish()[0]]
 
 
 def statistics(group):

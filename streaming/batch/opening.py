@@ -14,7 +14,7 @@ from table.hudi_table import HudiTable, create_table
 from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
 from table.log import get_logger
 from table.metadata_table.drop import drop_metadata_table
-from table.metadata_table.keep import drop_statistics
+from table.metadata_table.keep import drop_indexes
 from table.metadata_table.make import make_lists
 from table.options.choices import TableCreation
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
@@ -141,10 +141,10 @@ def settle_metadata_table(table: HudiTable, options: WriteOptions) -> HudiTable:
     if options.table.metadata_enabled is False:
         return replace(table, config=drop_metadata_table(table.storage, table.config))
     if table.config.metadata_indexes:
-        check_maintained(table.config.metadata_indexes)
+        check_maintained(table.config.metadata_indexes, tells_keys=table.config.tells_keys)
         if options.table.column_stats_enabled is False and table.config.metadata_indexes & STATISTICS:
             why = "hoodie.metadata.index.column.stats.enable=false"
-            return replace(table, config=drop_statistics(table.storage, table.config, why))
+            return replace(table, config=drop_indexes(table.storage, table.config, STATISTICS, why))
     return table
 
 

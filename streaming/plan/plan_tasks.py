@@ -18,6 +18,7 @@ from streaming.plan.write_profile import (
 )
 from table.columns.near_name import did_you_mean
 from table.config.merge_mode import MergeMode, mode_in_force
+from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import MERGER_VERSION, TableConfig
 from table.errors import InvalidConfigError
 from table.index.virtual_keys import virtual_keys_of
@@ -260,6 +261,7 @@ def _write_context(options: WriteOptions, config: TableConfig, schema: pa.Schema
         allow_duplicates=duplicates.allow_on_insert or operation.is_bulk,
         combine_before_insert=duplicates.combine_before_insert and not operation.is_bulk,
         ranged=ranged_columns(config, schema),
+        tells_keys=RECORD_INDEX in config.metadata_indexes and config.tells_keys,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from streaming.plan.bucket_assigner import LiveFile
 from table.files.column_ranges import decode_ranges, encode_ranges
+from table.files.key_changes import decode_keys, encode_keys
 from table.index.key_lookup import LookupCounts
 from table.timeline.metadata.commit import WriteStat, stat_from_json
 
@@ -55,6 +56,7 @@ class TaskResult:
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
         parts["stats"] = [stat.to_json() for stat in self.stats]
         parts["ranges"] = [encode_ranges(stat.ranges) for stat in self.stats]
+        parts["keys"] = [encode_keys(stat.keys) for stat in self.stats]
         parts["listed"] = {path: [asdict(file) for file in files] for path, files in self.listed.items()}
         parts["lookup"] = asdict(self.lookup)
         return json.dumps(parts)
@@ -64,8 +66,8 @@ def decode_result(text: str) -> TaskResult:
     """The inverse of `TaskResult.encode`."""
     parts: dict[str, Any] = json.loads(text)
     parts["stats"] = tuple(
-        replace(stat_from_json(stat, stat["partitionPath"]), ranges=decode_ranges(ranges))
-        for stat, ranges in zip(parts["stats"], parts.pop("ranges"), strict=True)
+        replace(stat_from_json(stat, stat["partitionPath"]), ranges=decode_ranges(ranges), keys=decode_keys(keys))
+        for stat, ranges, keys in zip(parts["stats"], parts.pop("ranges"), parts.pop("keys"), strict=True)
     )
     parts["listed"] = {path: tuple(LiveFile(**file) for file in files) for path, files in parts["listed"].items()}
     parts["lookup"] = LookupCounts(**parts["lookup"])

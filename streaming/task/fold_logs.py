@@ -14,6 +14,7 @@ import pyarrow as pa
 from streaming.plan.task_plan import TaskPlan
 from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.summary import BaseFileSummary
+from table.files.key_changes import KeyChanges
 from table.index.key_lookup import positions_of
 from table.records.behind_deletes import any_behind_delete, may_forget_deletes
 from table.records.merge import combine_rows, delete_flags, merge_rows
@@ -91,7 +92,7 @@ def fold_logs(
     try:
         fold = _Fold(plan, file, changes)
         summary = write_base_file(file, fold.rows(file_slice))
-        stat = file.report(summary, inserted=fold.inserted, updated=fold.updated, deleted=fold.deleted)
+        stat = file.report(summary, KeyChanges(), inserted=fold.inserted, updated=fold.updated, deleted=fold.deleted)
         return stat, summary
     except BaseException:
         file.close()

@@ -1,12 +1,13 @@
 """The indexes of a metadata table, and what becomes of them (pure; MetadataPartitionType).
 
-The lists of files and the statistics of columns are maintained. Other indexes are refused: a record index that lacks a
-write lets Hudi write a key twice.
+The lists of files and the statistics of columns are maintained, and a record index where base files hold all rows.
+Other indexes are refused: by an index that lacks a write, Hudi reads and writes wrong rows.
 """
 
 from table.errors import UnsupportedTableError
 
 FILES, COLUMN_STATS, PARTITION_STATS = "files", "column_stats", "partition_stats"
+RECORD_INDEX = "record_index"
 STATISTICS = frozenset({COLUMN_STATS, PARTITION_STATS})
 
 
@@ -19,16 +20,17 @@ def indexes_in(metadata_partitions: str) -> frozenset[str]:
     return frozenset(name.strip() for name in metadata_partitions.split(",") if name.strip())
 
 
-def check_maintained(indexes: frozenset[str]) -> None:
+def check_maintained(indexes: frozenset[str], *, tells_keys: bool) -> None:
     """Refuses a metadata table with indexes that are neither maintained nor dropped here.
 
     Args:
         indexes: those of the table; none: it has no metadata table.
+        tells_keys: whether a write can tell the record keys that it adds and deletes (`TableConfig.tells_keys`).
 
     Raises:
         UnsupportedTableError: names them, and both ways out.
     """
-    others = sorted(indexes - STATISTICS - {FILES})
+    others = sorted(indexes - STATISTICS - {FILES, *([RECORD_INDEX] if tells_keys else [])})
     if others or (indexes and FILES not in indexes):
         named = ", ".join(others) or "those without files"
         raise UnsupportedTableError(

@@ -163,6 +163,11 @@ class TableConfig:
         return found
 
     @property
+    def tells_keys(self) -> bool:
+        """Whether a write can tell the keys that it adds and deletes: base files hold all rows, with their keys."""
+        return self.table_type == "COPY_ON_WRITE" and self.populate_meta_fields
+
+    @property
     def metadata_indexes(self) -> frozenset[str]:
         """The indexes of its metadata table; none where it has no metadata table."""
         return indexes_in(self.metadata_partitions)

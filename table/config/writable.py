@@ -79,7 +79,7 @@ def check_can_write(config: TableConfig) -> None:
         UnsupportedTableError: names the property, its value, and the way out.
     """
     check_version_written(config, "write")
-    check_maintained(config.metadata_indexes)
+    check_maintained(config.metadata_indexes, tells_keys=config.tells_keys)
     if config.version != TABLE_VERSION:
         merge_mode_in(config.extra)
     refusals = (

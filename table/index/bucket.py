@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.files.bloom.key_hashes import same_length_blocks
+from table.files.java_hash import java_hash, java_hashes
 
 _DIGITS = 8
 _MOST_BUCKETS = 100_000
@@ -21,15 +21,9 @@ def bucket_numbers(keys: pa.Array, buckets: int, hash_fields: Sequence[str]) -> 
         buckets: number of buckets.
         hash_fields: record key fields that are hashed; a key that lacks ``,`` or ``:`` is hashed as a whole.
     """
-    hashes = np.zeros(len(keys), np.uint32)
-    for positions, block in same_length_blocks(keys):
-        h = np.zeros(len(positions), np.uint32)
-        for column in block.T:
-            h = h * np.uint32(31) + column
-        hashes[positions] = h + np.uint32(31)  # a list of one: 31 * 1 + hash
+    hashes = java_hashes(keys) + np.uint32(31)  # a list of one: 31 * 1 + hash
     composite = pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":"))
-    odd = pc.or_(composite, pc.not_equal(pc.utf8_length(keys), pc.binary_length(keys)))
-    for position in np.flatnonzero(odd.to_numpy(zero_copy_only=False)).tolist():
+    for position in np.flatnonzero(composite.to_numpy(zero_copy_only=False)).tolist():
         hashes[position] = _list_hash(hashed_parts(keys[position].as_py(), hash_fields))
     return (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % buckets
 
@@ -69,11 +63,7 @@ def hashed_parts(key: str, hash_fields: Sequence[str]) -> list[str | None]:
 def _list_hash(parts: Sequence[str | None]) -> int:
     total = 1
     for part in parts:
-        units = (part or "").encode("utf-16-be", "surrogatepass")
-        h = 0
-        for at in range(0, len(units), 2):
-            h = (h * 31 + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-        total = (total * 31 + h) & 0xFFFFFFFF
+        total = (total * 31 + java_hash(part or "")) & 0xFFFFFFFF
     return total
 
 

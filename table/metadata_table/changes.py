@@ -8,6 +8,7 @@ import pyarrow as pa
 from table.errors import UnsupportedTableError
 from table.files.column_ranges import Ranges
 from table.metadata_table.record_codec import encode_record
+from table.metadata_table.record_index import KeysByGroup
 from table.metadata_table.records import ALL_PARTITIONS, NO_PARTITION_PATH, ListRecord, RecordType, key_of
 from table.metadata_table.statistics import RangesByFile
 from table.timeline.metadata.clean import CleanMetadata
@@ -24,6 +25,7 @@ class FileChanges:
         ranges: of the columns of added files, as far as the process knows them: partition path -> name -> ranges.
         schema: Avro schema of the added files' columns (JSON); "" where none was added.
         load_before: loads the columns of the table before the action (Arrow); None: they were the same.
+        keys: the record keys that each file group gets and loses; None: the process does not know them.
     """
 
     added: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -31,6 +33,7 @@ class FileChanges:
     ranges: RangesByFile = field(default_factory=dict)
     schema: str = ""
     load_before: Callable[[], pa.Schema | None] | None = None
+    keys: KeysByGroup | None = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return any(self.added.values()) or any(self.deleted.values())
@@ -100,7 +103,16 @@ def changes_of_commit(metadata: CommitMetadata, written: Written) -> FileChanges
     for stat in written.stats:
         if stat.path and stat.ranges is not None:
             ranges.setdefault(stat.partition_path, {})[_name_of(stat)] = stat.ranges
-    return FileChanges(added, ranges=ranges, schema=metadata.extra.get("schema", ""), load_before=written.load_before)
+    schema = metadata.extra.get("schema", "")
+    keys = _keys_of_commit(metadata, written)
+    return FileChanges(added, ranges=ranges, schema=schema, load_before=written.load_before, keys=keys)
+
+
+def _keys_of_commit(metadata: CommitMetadata, written: Written) -> KeysByGroup | None:
+    """The keys that each file group gets and loses; None where those of a file, or of a replaced one, are unknown."""
+    told = {(stat.partition_path, stat.file_id): stat.keys for stat in written.stats if stat.keys is not None}
+    is_known = all((stat.partition_path, stat.file_id) in told for stat in metadata.stats)
+    return told if is_known and not metadata.replaced else None
 
 
 def _name_of(stat: WriteStat) -> str:

@@ -7,7 +7,7 @@ follows from its time and from the log files of earlier delta commits. So severa
 from collections.abc import Iterable, Mapping
 
 from table import clock
-from table.config.metadata_indexes import FILES, STATISTICS
+from table.config.metadata_indexes import FILES, RECORD_INDEX
 from table.config.table_config import load_table_config
 from table.errors import UnsupportedTableError
 from table.files.hfile.read_hfile import HFile
@@ -26,6 +26,7 @@ from table.metadata_table.metadata_table import (
     slices_in,
 )
 from table.metadata_table.record_codec import encode_record, schema_of
+from table.metadata_table.record_index import newest_location
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType
 from table.storage.interface import FileInfo, Storage, join
 from table.timeline.active_timeline import begin_instant, create_settled, delete_instant_file
@@ -39,6 +40,8 @@ from table.view.file_group import CommittedInstants, FileSlice, committed_instan
 
 DELTA_COMMITS = 10
 _MOST = 20  # times as many log files: then what hinders the compaction will not go away
+# a base file of a record index is written anew at a quarter of its size, or behind so many log files
+_GROWTH, _MOST_LOGS = 4, 100
 _EXTENSION = ".hfile"
 _TASK = "0-0-0"
 
@@ -77,13 +80,22 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
             raise UnsupportedTableError(f"{len(found.log_files)} log files of the lists could not be compacted")
         return False
     config = load_table_config(storage)
-    indexes = config.metadata_indexes & STATISTICS if config is not None else frozenset()
-    slices = [
-        found,
-        *(one for name in sorted(indexes) for one in slices_in(name, own.list_files(name), committed) if one.log_files),
-    ]
+    indexes = config.metadata_indexes - {FILES} if config is not None else frozenset()
+    others = (one for name in sorted(indexes) for one in slices_in(name, own.list_files(name), committed))
+    slices = [found, *(one for one in others if _is_due(one))]
     pending = pending or _request(own, now, slices)
     return pending is not None and _carry_out(own, own.load_timeline(), pending)
+
+
+def _is_due(found: FileSlice) -> bool:
+    """Whether a file group is compacted together with the lists of files (pure).
+
+    A record index is as large as the table has rows. So a base file of it is written when its log files have grown.
+    """
+    if found.partition_path != RECORD_INDEX or found.base_file is None:
+        return bool(found.log_files)
+    logs_bytes = sum(log.size_bytes for log in found.log_files)
+    return len(found.log_files) > _MOST_LOGS or logs_bytes * _GROWTH > found.base_file.size_bytes
 
 
 def _request(own: MetadataTable, now: Timeline, slices: Iterable[FileSlice]) -> Instant | None:
@@ -175,7 +187,8 @@ def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: Co
         )
     else:
         records = read_records(own, found, committed).entries()
-        merged = ((key, widened_value(values, version)) for key, values in records)
+        merge = newest_location if index == RECORD_INDEX else widened_value
+        merged = ((key, merge(values, version)) for key, values in records)
         left = ((key, value) for key, value in merged if value is not None)
     data = encode_hfile(left, schema_of(version), is_base_file=True)
     name = str(BaseFileName(file_id, _TASK, time, _EXTENSION))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS
+from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from table.config.table_config import TableConfig
 from table.errors import UnsupportedTableError
 from table.metadata_table.statistics import Statistics
@@ -34,6 +34,27 @@ def load_statistics(storage: Storage, config: TableConfig) -> Statistics:
         raise UnsupportedTableError(f"no {DEFINITIONS_FILE} names the columns with statistics") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnsupportedTableError(f"{DEFINITIONS_FILE} cannot be read: {error!r}") from error
+
+
+def check_is_global(storage: Storage) -> None:
+    """Refuses a record index with a record for each partition path and key, as Hudi makes from 1.1 on if it is told.
+
+    Args:
+        storage: of the table. Versions before 9 define no record index: theirs is global.
+
+    Raises:
+        UnsupportedTableError: the index is one of partition paths, or its definition cannot be read.
+        StorageError: the store fails.
+    """
+    try:
+        defined = json.loads(storage.read(DEFINITIONS_FILE))["indexDefinitions"].get(RECORD_INDEX, {})
+        is_partitioned = str((defined.get("indexOptions") or {}).get("isPartitioned", "false")).lower() == "true"
+    except FileNotFoundError:
+        return
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnsupportedTableError(f"{DEFINITIONS_FILE} cannot be read: {error!r}") from error
+    if is_partitioned:
+        raise UnsupportedTableError("a record index of partition paths is not maintained")
 
 
 def define_statistics(storage: Storage, kept: Statistics, columns: Iterable[str]) -> None:

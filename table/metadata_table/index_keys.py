@@ -7,11 +7,21 @@ from base64 import b64encode
 from functools import lru_cache
 from hashlib import md5
 
-from table.config.metadata_indexes import COLUMN_STATS, FILES, PARTITION_STATS
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from table.config.metadata_indexes import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from table.files.java_hash import java_hash, java_hashes
 from table.files.xxh64 import hash_of_text
 from table.metadata_table.records import key_of
 
-_GROUP_NAMES = {FILES: "files", COLUMN_STATS: "col-stats", PARTITION_STATS: "partition-stats"}
+_GROUP_NAMES = {
+    FILES: "files",
+    COLUMN_STATS: "col-stats",
+    PARTITION_STATS: "partition-stats",
+    RECORD_INDEX: "record-index",
+}
 _MOST_GROUPS = 10_000
 
 
@@ -29,16 +39,19 @@ def group_of_key(key: str, count: int) -> int:
     """The number of the file group that holds a key (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex).
 
     Args:
-        key: ASCII, as the keys of statistics are.
+        key: of a record.
         count: file groups of the index.
     """
     if count == 1:
         return 0
-    hashed = 0
-    for unit in key.encode():
-        hashed = (31 * hashed + unit) & 0xFFFFFFFF
-    signed = hashed - (1 << 32) if hashed >> 31 else hashed
-    return 0 if signed == -(1 << 31) else abs(signed) % count
+    hashed = java_hash(key)
+    return abs(hashed - (1 << 32) if hashed >> 31 else hashed) % count
+
+
+def groups_of_keys(keys: pa.Array, count: int) -> npt.NDArray[np.int64]:
+    """As `group_of_key`, of many keys (string array without nulls)."""
+    groups: npt.NDArray[np.int64] = np.abs(java_hashes(keys).view(np.int32).astype(np.int64)) % count
+    return groups
 
 
 def stats_key(column: str, partition_path: str, file_name: str | None = None) -> str:

@@ -7,11 +7,19 @@ out writes the same files. What cannot be kept up is dropped, which is always ri
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from table.config.metadata_indexes import COLUMN_STATS, FILES, PARTITION_STATS, STATISTICS, check_maintained
+from table import clock
+from table.config.metadata_indexes import (
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    STATISTICS,
+    check_maintained,
+)
 from table.config.table_config import TableConfig, load_table_config, update_properties
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.hfile.write_hfile import encode_hfile
@@ -23,7 +31,7 @@ from table.metadata_table.changes import FileChanges
 from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.file_lists import first_known
 from table.metadata_table.file_ranges import read_ranges
-from table.metadata_table.index_definitions import define_statistics, load_statistics
+from table.metadata_table.index_definitions import check_is_global, define_statistics, load_statistics
 from table.metadata_table.index_keys import file_id_of
 from table.metadata_table.known_lists import KnownLists, SeenLists
 from table.metadata_table.metadata_table import (
@@ -35,6 +43,7 @@ from table.metadata_table.metadata_table import (
     newest_base,
 )
 from table.metadata_table.record_codec import schema_of
+from table.metadata_table.record_index import NewLocations, new_locations
 from table.metadata_table.statistics import (
     GroupRecords,
     NewStatistics,
@@ -79,11 +88,13 @@ def keep_lists(
     if config is None or not config.metadata_indexes:
         return
     try:
-        check_maintained(config.metadata_indexes)
+        check_maintained(config.metadata_indexes, tells_keys=config.tells_keys)
         own, timeline, seen = known.open(storage, config)
+        config, locations = _new_locations(storage, config, changes, time, is_checked=seen is not None)
         kept, statistics = _new_statistics(storage, config, changes, seen.statistics if seen else None)
         delta = _Delta(own, timeline, time, completion_time)
-        counts = delta.write(GroupRecords(tuple(changes.encode())), statistics, seen.group_counts if seen else {})
+        new = _NewRecords(GroupRecords(tuple(changes.encode())), statistics, locations)
+        counts = delta.write(new, seen.group_counts if seen else {})
         delta.check(load_timeline(storage, layout_of(config.layout_version, config.timeline_folder)))
         known.remember(SeenLists(config, own.config, time, timeline.files, kept, counts))
     except (UnsupportedTableError, CorruptFileError, FileNotFoundError) as error:
@@ -110,6 +121,62 @@ def drop_lists_with(storage: Storage, time: str) -> None:
         if first_known(timeline) < time and not any(instant.time == time for instant in timeline):
             return
     drop_metadata_table(storage, config)
+
+
+@dataclass(frozen=True)
+class _NewRecords:
+    """What an action adds to each index; None: the table has no such index."""
+
+    files: GroupRecords
+    statistics: NewStatistics | None
+    locations: NewLocations | None
+
+    @property
+    def indexes(self) -> list[str]:
+        """The indexes besides the lists of files that get records."""
+        found = [RECORD_INDEX] if self.locations is not None and len(self.locations) else []
+        if self.statistics is not None:
+            found += [COLUMN_STATS, *([PARTITION_STATS] if self.statistics.of_partitions else [])]
+        return found
+
+    def by_group(self, counts: Mapping[str, int]) -> dict[tuple[str, int], GroupRecords]:
+        """The records by index and number of the file group.
+
+        Args:
+            counts: number of file groups of each of `indexes`.
+        """
+        groups = {(FILES, 0): self.files} if len(self.files) else {}
+        if self.statistics is not None:
+            groups |= self.statistics.by_group(counts)
+        if self.locations is not None and len(self.locations):
+            groups |= self.locations.by_group(counts[RECORD_INDEX])
+        return groups
+
+
+def _new_locations(
+    storage: Storage, config: TableConfig, changes: FileChanges, time: str, *, is_checked: bool
+) -> tuple[TableConfig, NewLocations | None]:
+    """What the action adds to the record index. An index that would lack a key is dropped.
+
+    Args:
+        storage: of the table.
+        config: its properties.
+        changes: of the action.
+        time: request time of the action.
+        is_checked: whether this process knows that the index has one record for each key of the table.
+
+    Returns:
+        The properties of the table, changed if the index was dropped, and the new records.
+    """
+    if RECORD_INDEX not in config.metadata_indexes:
+        return config, None
+    try:
+        if not is_checked:
+            check_is_global(storage)
+        made_ms = clock.parse_instant_time(time, config.timezone)
+        return config, new_locations(changes.keys, config.version, made_ms)
+    except UnsupportedTableError as error:
+        return drop_indexes(storage, config, frozenset({RECORD_INDEX}), str(error)), None
 
 
 def _new_statistics(
@@ -139,22 +206,23 @@ def _new_statistics(
         new = new_statistics(kept, config.version, kinds, ranges, changes.deleted)
         return replace(kept, columns=tuple(kinds)), new
     except (UnsupportedTableError, CorruptFileError) as error:
-        drop_statistics(storage, config, str(error))
+        drop_indexes(storage, config, STATISTICS, str(error))
         return None, None
 
 
-def drop_statistics(storage: Storage, config: TableConfig, why: str) -> TableConfig:
-    """Drops the statistics of a metadata table: property first, folders second. Hudi makes them anew at its next write.
+def drop_indexes(storage: Storage, config: TableConfig, indexes: frozenset[str], why: str) -> TableConfig:
+    """Drops indexes of a metadata table: property first, folders second. Hudi makes them anew at its next write.
 
     Args:
         storage: of the table.
         config: its properties.
+        indexes: which; those that the table does not have count for nothing.
         why: the reason, for the log.
 
     Returns:
         The changed properties.
     """
-    dropped = config.metadata_indexes & STATISTICS
+    dropped = config.metadata_indexes & indexes
     left = ",".join(sorted(config.metadata_indexes - dropped))
     changes = {"hoodie.table.metadata.partitions": left, "hoodie.table.metadata.partitions.inflight": ""}
     changed = update_properties(storage, changes)
@@ -187,14 +255,11 @@ class _Delta:
         # in layout 1 the names of log files hold their slice, and are counted within it
         self._slice_time = self._completion_time or self._place(FILES, FILE_ID)[0]
 
-    def write(
-        self, files: GroupRecords, statistics: NewStatistics | None, known: Mapping[str, int]
-    ) -> Mapping[str, int]:
+    def write(self, new: _NewRecords, known: Mapping[str, int]) -> Mapping[str, int]:
         """Writes log files and instant, unless another process has.
 
         Args:
-            files: records of the lists of files.
-            statistics: those of the statistics; None if the table keeps none.
+            new: the records.
             known: index -> number of its file groups, where this process knows it.
 
         Returns:
@@ -210,13 +275,10 @@ class _Delta:
         requested = name_instant(self._own.layout, self._time, Action.DELTA_COMMIT, State.REQUESTED)
         self._own.storage.create_exclusive(requested.path, b"", durable=True)
         begun = begin_instant(self._own.storage, requested)
-        groups = {(FILES, 0): files} if len(files) else {}
-        if statistics is not None:
-            touched = [COLUMN_STATS, *([PARTITION_STATS] if statistics.of_partitions else [])]
-            unknown = [index for index in touched if index not in counts]
-            counts |= {index: count_groups(self._own.list_files(index)) for index in unknown}
-            groups |= statistics.by_group(counts)
+        unknown = [index for index in new.indexes if index not in counts]
+        counts |= {index: count_groups(self._own.list_files(index)) for index in unknown}
         # a write without files has a delta commit, too: readers see by it that the lists know the write
+        groups = new.by_group(counts)
         stats = tuple(self._write_log(index, number, records) for (index, number), records in groups.items())
         metadata = CommitMetadata(stats, "UPSERT_PREPPED")
         completed = begun.to(State.COMPLETED, self._completion_time)

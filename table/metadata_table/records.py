@@ -18,6 +18,7 @@ class RecordType(IntEnum):
     ALL_PARTITIONS = 1
     FILES = 2
     COLUMN_STATS = 3
+    RECORD_INDEX = 5
     PARTITION_STATS = 6
 
 

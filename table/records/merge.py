@@ -65,11 +65,13 @@ class MergedRows:
         rows: the stored rows in their order, some replaced, some deleted.
         updated: number of replaced rows.
         deleted: number of deleted rows.
+        gone: positions of the deleted rows in the stored ones.
     """
 
     rows: pa.Table
     updated: int
     deleted: int
+    gone: Positions
 
 
 @dataclass(frozen=True)
@@ -136,13 +138,14 @@ def merge_rows(
     """
     outcome = decide_merge(stored, incoming, found, rules, removes)
     if not len(outcome.rows):
-        return MergedRows(stored, 0, 0)
+        return MergedRows(stored, 0, 0, outcome.rows)
     keep = np.ones(len(stored), np.bool_)
     keep[outcome.rows] = ~outcome.lost
     deleted = int(outcome.lost.sum())
     # takes only the rows that are needed here: `outcome.fresh` may have many times more rows than `stored`
     fresh = outcome.fresh.select(stored.column_names).take(pa.array(outcome.chosen[outcome.wins]))
-    return MergedRows(_replaced(stored, outcome, fresh, keep if deleted else None), outcome.updated, deleted)
+    rows = _replaced(stored, outcome, fresh, keep if deleted else None)
+    return MergedRows(rows, outcome.updated, deleted, outcome.rows[outcome.lost])
 
 
 def decide_merge(

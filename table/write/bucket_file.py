@@ -10,6 +10,7 @@ from table import clock
 from table.errors import BrokenInvariantError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import BaseFileSummary
+from table.files.key_changes import KeyChanges
 from table.files.markers import CREATE, MERGE
 from table.files.names import MarkerName, parse_base_file
 from table.files.partition_metadata import create_partition_metadata
@@ -104,8 +105,17 @@ class BucketFile:
             (self._attempt.task, self._attempt.take_numbers(len(rows))),
         )
 
-    def report(self, summary: BaseFileSummary, *, inserted: int, updated: int = 0, deleted: int = 0) -> WriteStat:
+    def report(
+        self, summary: BaseFileSummary, keys: KeyChanges, *, inserted: int, updated: int = 0, deleted: int = 0
+    ) -> WriteStat:
         """The write stat of the finished file.
+
+        Args:
+            summary: the writer's report.
+            keys: record keys that the file group gets and loses, if the context asks for them.
+            inserted: number of rows that are new to the table.
+            updated: number of rows that replaced others.
+            deleted: number of rows that were deleted.
 
         Raises:
             StorageError: the instant was rolled back while the file was being written.
@@ -129,4 +139,5 @@ class BucketFile:
             create_ms=0 if previous else spent_ms,
             upsert_ms=spent_ms if previous else 0,
             ranges=self.context.ranges_of(summary),
+            keys=keys if self.context.tells_keys else None,
         )

@@ -114,6 +114,7 @@ class WriteContext:
         combine_before_insert: whether the records of one key are merged within the batch
             (``hoodie.combine.before.insert``).
         ranged: columns whose least and greatest values write stats tell, for the statistics of a metadata table.
+        tells_keys: whether write stats tell the keys that a file group gets and loses, for a record index.
     """
 
     storage: Storage
@@ -128,6 +129,7 @@ class WriteContext:
     allow_duplicates: bool = True
     combine_before_insert: bool = False
     ranged: tuple[str, ...] = ()
+    tells_keys: bool = False
 
     def base_file_name(self, bucket: Bucket, write_token: str) -> str:
         """Name of the base file that this commit writes for a bucket."""

@@ -20,6 +20,7 @@ from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import BaseFileSummary
 from table.files.base.writer import BaseFileWriter, CopyInDoubtError
+from table.files.key_changes import KeyChanges
 from table.files.parquet.carried_dictionaries import settled_dictionaries, with_dictionaries
 from table.files.parquet.copy_checks import why_encoded_anew
 from table.records.merge import changed_columns, decide_merge, delete_flags, merge_rows
@@ -88,7 +89,9 @@ def merge_bucket(
     try:
         merge = FileMerge(file, changes, inserts)
         summary = merge.write()
-        return file.report(summary, inserted=len(inserts), updated=merge.updated, deleted=merge.deleted), summary
+        keys = KeyChanges(tuple(inserts.column(RECORD_KEY).chunks), tuple(merge.gone))
+        stat = file.report(summary, keys, inserted=len(inserts), updated=merge.updated, deleted=merge.deleted)
+        return stat, summary
     except BaseException:
         file.close()
         raise
@@ -114,6 +117,7 @@ class FileMerge:
     Attributes:
         updated: number of stored rows that were replaced.
         deleted: number of stored rows that were deleted.
+        gone: their record keys.
     """
 
     def __init__(self, file: MergedFile, changes: Changes, inserts: pa.Table) -> None:
@@ -123,6 +127,7 @@ class FileMerge:
         self._starts = np.cumsum([0, *file.stored.group_rows])
         self._stamped = file.stamp(self._changes.incoming)
         self.updated = self.deleted = 0
+        self.gone: list[pa.Array] = []
 
     def _plan(self) -> MergePlan:
         """Decides for each row group whether it is copied, patched or decoded."""
@@ -155,6 +160,7 @@ class FileMerge:
 
     def _write(self, plan: MergePlan, reason: str | None) -> BaseFileSummary:
         self.updated = self.deleted = 0
+        self.gone = []
         patches = {group: partial(self._make_patch, group) for group in plan.patched}
         older = Continued(self._stored, reason, frozenset(plan.decoded), patches)
         writer = open_base_file(self._file, older)
@@ -205,6 +211,8 @@ class FileMerge:
             writer.write(merged.rows, carried=True)
             at += len(chunk)
             self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted
+            if merged.deleted and self._context.tells_keys:
+                self.gone += rows.column(RECORD_KEY).take(pa.array(merged.gone)).chunks
 
     def _found(self, at: int, count: int) -> Positions:
         """For each of the `count` rows from position `at`: the position of its record in `incoming`, or -1."""

@@ -8,6 +8,7 @@ from table.files.base.continued import Continued, continue_file
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import BaseFileSummary
 from table.files.base.writer import CopyInDoubtError
+from table.files.key_changes import KeyChanges
 from table.index.key_lookup import positions_of
 from table.records.merge import last_of_each_key
 from table.schema.avro_schema import RECORD_KEY
@@ -32,6 +33,7 @@ class BucketWriter:
     def __init__(self, context: WriteContext, bucket: Bucket, attempt: Attempt) -> None:
         self._file = file = BucketFile(context, bucket, attempt)
         self._inserted = 0
+        self._keys: list[pa.Array] = []  # of new rows, if write stats tell them
         self._again: list[pa.Table] = []  # new rows, in case the file must be written once more
         try:
             self._older = continue_file(file.stored, file.schema, context.settings)
@@ -45,6 +47,8 @@ class BucketWriter:
         stamped = self._file.stamp(rows)
         self._writer.write(stamped)
         self._inserted += len(rows)
+        if self._file.context.tells_keys:
+            self._keys += rows.column(RECORD_KEY).chunks
         if self._writer.is_begun:
             self._again.clear()  # too many to keep
         elif self._older is not None and self._older.is_copied:
@@ -68,7 +72,7 @@ class BucketWriter:
             for rows in self._again:
                 self._writer.write(rows)
             summary = self._writer.close()
-        return self._file.report(summary, inserted=self._inserted), summary
+        return self._file.report(summary, KeyChanges(tuple(self._keys)), inserted=self._inserted), summary
 
     def abandon(self) -> None:
         """Closes the open file after a failure. The rollback finds the file by its marker."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from table.errors import CorruptFileError
 from table.files.column_ranges import Ranges
+from table.files.key_changes import KeyChanges
 
 NO_PREVIOUS_COMMIT = "null"  # Hudi writes the word
 UNKNOWN = "UNKNOWN"
@@ -36,6 +37,7 @@ class WriteStat:
         file_size_bytes: size of the new file.
         ranges: least and greatest values of its columns, for the statistics of a metadata table. A commit's file does
             not contain them. None: they were not asked for.
+        keys: record keys that the file group gets and loses, for a record index; as `ranges`.
     """
 
     file_id: str
@@ -54,6 +56,7 @@ class WriteStat:
     upsert_ms: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
     ranges: Ranges | None = field(default=None, compare=False)
+    keys: KeyChanges | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The stat as Hudi spells it, every field of HoodieWriteStat present."""

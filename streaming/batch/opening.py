@@ -1,12 +1,14 @@
 """Opens or creates the table, and checks its properties, schema and keys before anything is written."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
 from streaming.batch.partition_advice import tell_time_fields
 from streaming.plan.plan_tasks import plan_changes
-from table.config.metadata_indexes import STATISTICS, check_maintained
+from table.config.metadata_indexes import RECORD_INDEX, STATISTICS, check_maintained
 from table.config.table_config import TableConfig, load_table_config
 from table.config.writable import check_can_write
 from table.errors import InvalidConfigError, SchemaMismatchError, TableNotFoundError
@@ -15,7 +17,7 @@ from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_
 from table.log import get_logger
 from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.keep import drop_indexes
-from table.metadata_table.make import make_lists
+from table.metadata_table.make import WantedIndexes, make_lists
 from table.options.choices import TableCreation
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.schema.avro_schema import check_batch_columns, from_avro, relaxed, schema_json
@@ -23,6 +25,7 @@ from table.schema.evolution import evolve_schema
 from table.services.conversion.convert import convert_table
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
+from table.view.file_group import BaseFile
 
 log = get_logger("hudistream.sink")
 
@@ -66,8 +69,7 @@ class TableOpener:
         else:
             table = self._upgraded(HudiTable(storage, config), options)
         check_options_agree(options, table.config)
-        drops = options.table.metadata_enabled is False
-        check_can_write(replace(table.config, metadata_partitions="") if drops else table.config)
+        check_can_write(_as_settled(table.config, options))
         plan_changes(options, table.config)
         self._tell_version(table.config)
         return table
@@ -140,12 +142,28 @@ def settle_metadata_table(table: HudiTable, options: WriteOptions) -> HudiTable:
     """
     if options.table.metadata_enabled is False:
         return replace(table, config=drop_metadata_table(table.storage, table.config))
-    if table.config.metadata_indexes:
-        check_maintained(table.config.metadata_indexes, tells_keys=table.config.tells_keys)
-        if options.table.column_stats_enabled is False and table.config.metadata_indexes & STATISTICS:
-            why = "hoodie.metadata.index.column.stats.enable=false"
-            return replace(table, config=drop_indexes(table.storage, table.config, STATISTICS, why))
+    for key, indexes in _dropped_indexes(options).items():
+        if table.config.metadata_indexes & indexes:
+            table = replace(table, config=drop_indexes(table.storage, table.config, indexes, f"{key}=false"))
+    check_maintained(table.config.metadata_indexes, tells_keys=table.config.tells_keys)
     return table
+
+
+def _dropped_indexes(options: WriteOptions) -> dict[str, frozenset[str]]:
+    """The indexes that the options drop, by the option that says so."""
+    switches = {
+        "hoodie.metadata.index.column.stats.enable": (options.table.column_stats_enabled, STATISTICS),
+        "hoodie.metadata.record.index.enable": (options.table.record_index_enabled, frozenset({RECORD_INDEX})),
+    }
+    return {key: indexes for key, (is_enabled, indexes) in switches.items() if is_enabled is False}
+
+
+def _as_settled(config: TableConfig, options: WriteOptions) -> TableConfig:
+    """The properties behind `settle_metadata_table`."""
+    if options.table.metadata_enabled is False:
+        return replace(config, metadata_partitions="")
+    dropped = frozenset[str]().union(*_dropped_indexes(options).values())
+    return replace(config, metadata_partitions=",".join(sorted(config.metadata_indexes - dropped)))
 
 
 def with_lists(snapshot: Snapshot, options: WriteOptions) -> Snapshot:
@@ -164,8 +182,16 @@ def with_lists(snapshot: Snapshot, options: WriteOptions) -> Snapshot:
     schema = snapshot.load_schema() if options.table.column_stats_enabled else None
     if options.table.column_stats_enabled and schema is None:
         return snapshot  # the second batch makes them: a table without a commit has no columns
-    config = make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, schema)
+    wanted = WantedIndexes(schema, partial(_newest_files, snapshot) if options.table.record_index_enabled else None)
+    config = make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, wanted)
     return Snapshot(replace(table, config=config), snapshot.timeline, commits=snapshot.commits)
+
+
+def _newest_files(snapshot: Snapshot) -> Iterator[BaseFile]:
+    """The newest base file of each file group."""
+    for _, groups in snapshot.walk_file_groups():
+        newest = (group.latest_slice.base_file for group in groups)
+        yield from (file for file in newest if file is not None)
 
 
 def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:

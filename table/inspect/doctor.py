@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from table import clock
-from table.config.metadata_indexes import STATISTICS
+from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig, load_table_config
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
@@ -129,7 +129,9 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     kind = f"table {config.name!r}: version {config.version}, {config.table_type}, keys by {config.keygen_type}"
     findings = [Finding("ok", kind)]
     drops = options is not None and options.table.metadata_enabled is False
-    checked = replace(config, metadata_partitions="") if drops else config
+    dropped = {RECORD_INDEX} if options is not None and options.table.record_index_enabled is False else set()
+    left = frozenset() if drops else config.metadata_indexes - dropped
+    checked = replace(config, metadata_partitions=",".join(sorted(left)))
     if drops and config.metadata_partitions.strip():
         findings.append(Finding("note", f"the metadata table ({config.metadata_partitions}) will be dropped"))
     findings += _tried(lambda: check_can_write(checked), "its properties fit")

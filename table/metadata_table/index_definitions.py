@@ -1,7 +1,8 @@
 """Reads and writes the file that says which columns have statistics (HoodieIndexMetadata)."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from table.config.table_config import TableConfig
@@ -10,7 +11,7 @@ from table.metadata_table.statistics import Statistics
 from table.storage.interface import METAFOLDER, Storage, join
 
 DEFINITIONS_FILE = join(METAFOLDER, ".index_defs", "index.json")
-_TYPED = "V2"
+_UNTYPED, _TYPED = "V1", "V2"
 
 
 def load_statistics(storage: Storage, config: TableConfig) -> Statistics:
@@ -68,10 +69,6 @@ def define_statistics(storage: Storage, kept: Statistics, columns: Iterable[str]
     Raises:
         StorageError: the store fails.
     """
-    try:
-        document = json.loads(storage.read(DEFINITIONS_FILE))
-    except (FileNotFoundError, ValueError):
-        document = {}
     defined = {
         "indexName": COLUMN_STATS,
         "indexType": COLUMN_STATS,
@@ -80,5 +77,33 @@ def define_statistics(storage: Storage, kept: Statistics, columns: Iterable[str]
         "indexOptions": {},
         **({"version": _TYPED} if kept.is_typed else {}),
     }
-    definitions = {**(document.get("indexDefinitions") or {}), COLUMN_STATS: defined}
+    _define(storage, COLUMN_STATS, defined)
+
+
+def define_record_index(storage: Storage) -> None:
+    """Writes that the record index has one record for each key of the table.
+
+    Args:
+        storage: of the table.
+
+    Raises:
+        StorageError: the store fails.
+    """
+    defined = {
+        "indexName": RECORD_INDEX,
+        "indexType": RECORD_INDEX,
+        "indexFunction": "",
+        "sourceFields": [],
+        "indexOptions": {"isPartitioned": "false"},
+        "version": _UNTYPED,
+    }
+    _define(storage, RECORD_INDEX, defined)
+
+
+def _define(storage: Storage, index: str, defined: Mapping[str, Any]) -> None:
+    try:
+        document = json.loads(storage.read(DEFINITIONS_FILE))
+    except (FileNotFoundError, ValueError):
+        document = {}
+    definitions = {**(document.get("indexDefinitions") or {}), index: defined}
     storage.put(DEFINITIONS_FILE, json.dumps({**document, "indexDefinitions": definitions}, indent=2).encode())

@@ -5,13 +5,15 @@ An action that begins meanwhile may not know of them. So the timeline is listed 
 metadata table is dropped if anything has begun.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from table import clock
 from table.config.merge_mode import PAYLOAD_STRATEGY, mode_properties
-from table.config.metadata_indexes import FILES
+from table.config.metadata_indexes import FILES, RECORD_INDEX
 from table.config.properties import format_properties
 from table.config.table_config import (
     MERGER_VERSION,
@@ -31,8 +33,9 @@ from table.metadata_table.changes import check_paths
 from table.metadata_table.compact import records_of_lists
 from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.groups import EMPTY_DELETE_BLOCK
-from table.metadata_table.index_definitions import DEFINITIONS_FILE, define_statistics
+from table.metadata_table.index_definitions import DEFINITIONS_FILE, define_record_index, define_statistics
 from table.metadata_table.index_keys import file_id_of
+from table.metadata_table.make_record_index import make_record_index
 from table.metadata_table.make_statistics import Records, make_statistics
 from table.metadata_table.metadata_table import MADE, METADATA_FOLDER, GroupKey
 from table.metadata_table.record_codec import schema_of
@@ -45,7 +48,7 @@ from table.timeline.instant import Action, State
 from table.timeline.layout import TimelineLayout, layout_of, name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import Timeline
-from table.view.file_group import CommittedInstants, committed_instants, parse_data_files
+from table.view.file_group import BaseFile, CommittedInstants, committed_instants, parse_data_files
 from table.view.listing import Listing
 
 _TASK = "0-0-0"
@@ -54,17 +57,30 @@ _LAYOUT_1_SUFFIX = "010"
 log = get_logger("hudistream.metadata_table")
 
 
+@dataclass(frozen=True)
+class WantedIndexes:
+    """What is made beside the lists of files.
+
+    Attributes:
+        schema: table columns without meta columns (Arrow), if statistics of them are wanted.
+        load_files: loads the newest base file of each file group, if a record index is wanted.
+    """
+
+    schema: pa.Schema | None = None
+    load_files: Callable[[], Iterable[BaseFile]] | None = None
+
+
 def make_lists(
-    storage: Storage, config: TableConfig, timeline: Timeline, listing: Listing, schema: pa.Schema | None = None
+    storage: Storage, config: TableConfig, timeline: Timeline, listing: Listing, wanted: WantedIndexes
 ) -> TableConfig:
-    """Makes the lists of files of a table, and statistics of their columns if these are wanted.
+    """Makes the lists of files of a table, and other indexes if these are wanted.
 
     Args:
         storage: of the table.
         config: its properties, which name no metadata table.
         timeline: of the table, as listed now.
         listing: of the store.
-        schema: table columns without meta columns (Arrow), if statistics are wanted.
+        wanted: the other indexes.
 
     Returns:
         The table's properties: unchanged where an action is pending, or began meanwhile.
@@ -84,18 +100,21 @@ def make_lists(
         return config
     listed = {path: sizes for path, sizes in files.items() if sizes}
     indexes = {FILES: [sorted(records_of_lists(_lists_of(listed)).items())]}
-    kept = _statistics_of(config, schema) if schema is not None else None
-    try:
-        if schema is not None and kept is not None:
-            indexes |= make_statistics(storage, config, kept, schema, listed)
-    except UnsupportedTableError as error:
-        kept = None
-        log.info("metadata_indexes_not_made", table=storage.base_uri, why=str(error))
+    schema, kept = wanted.schema, None
+    if schema is not None:
+        kept = _statistics_of(config, schema)
+        made = _tried(storage, partial(make_statistics, storage, config, kept, schema, listed))
+        kept, indexes = (kept, indexes | made) if made else (None, indexes)
+    if wanted.load_files is not None:
+        indexes |= _tried(storage, partial(_make_record_index, storage, config, wanted.load_files))
     storage.delete_metafolder(METADATA_FOLDER)
     _write(storage, config, timeline, indexes)
     properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
     if kept is not None:
         define_statistics(storage, kept, kept.columns)
+        properties["hoodie.table.index.defs.path"] = DEFINITIONS_FILE
+    if RECORD_INDEX in indexes and config.version >= MERGER_VERSION:
+        define_record_index(storage)
         properties["hoodie.table.index.defs.path"] = DEFINITIONS_FILE
     changed = update_properties(storage, properties)
     now = load_timeline(storage, timeline.layout)
@@ -104,6 +123,21 @@ def make_lists(
         return drop_metadata_table(storage, changed)
     log.info("metadata_table_made", table=storage.base_uri, partition_paths=len(files), indexes=sorted(indexes))
     return changed
+
+
+def _tried(storage: Storage, make: Callable[[], dict[str, list[Records]]]) -> dict[str, list[Records]]:
+    """The records of indexes, by index; none where they cannot be made."""
+    try:
+        return make()
+    except UnsupportedTableError as error:
+        log.info("metadata_indexes_not_made", table=storage.base_uri, why=str(error))
+        return {}
+
+
+def _make_record_index(
+    storage: Storage, config: TableConfig, load_files: Callable[[], Iterable[BaseFile]]
+) -> dict[str, list[Records]]:
+    return {RECORD_INDEX: make_record_index(storage, config, load_files())}
 
 
 def _statistics_of(config: TableConfig, schema: pa.Schema) -> Statistics:

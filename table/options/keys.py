@@ -200,6 +200,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.base.path": HonouredKey("base_path", Text(), "The table's path; must agree with the sink's."),
         "hoodie.metadata.enable": HonouredKey("table.metadata_enabled"),
         "hoodie.metadata.index.column.stats.enable": HonouredKey("table.column_stats_enabled"),
+        "hoodie.metadata.record.index.enable": HonouredKey("table.record_index_enabled"),
         "hoodie.metadata.compact.max.delta.commits": HonouredKey("table.metadata_delta_commits"),
         "hoodie.table.services.enabled": HonouredKey("services.enabled"),
         "hudistream.clean.execute": HonouredKey("clean.executes"),
@@ -367,6 +368,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
     {
         **LOCK_ALIASES,
         **CATALOG_ALIASES,
+        "hoodie.metadata.global.record.level.index.enable": "hoodie.metadata.record.index.enable",
         "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
         "hoodie.table.partition.fields": "hoodie.datasource.write.partitionpath.field",
         "hoodie.table.precombine.field": "hoodie.datasource.write.precombine.field",

@@ -33,7 +33,7 @@ _GROUPS = {
         hoodie.metadata.log.compaction.enable hoodie.metadata.max.deltacommits.when_pending
         hoodie.metadata.max.init.parallelism hoodie.metadata.max.logfile.size
         hoodie.metadata.max.reader.buffer.size hoodie.metadata.max.reader.memory hoodie.metadata.metrics.enable
-        hoodie.metadata.optimized.log.blocks.scan.enable hoodie.metadata.record.index.enable
+        hoodie.metadata.optimized.log.blocks.scan.enable
         hoodie.metadata.record.index.growth.factor hoodie.metadata.record.index.max.filegroup.count
         hoodie.metadata.record.index.max.filegroup.size hoodie.metadata.record.index.min.filegroup.count
         hoodie.metadata.spillable.map.path

@@ -117,6 +117,8 @@ class TableSettings(Settings):
             lets it drop the table's metadata table; not given: one that exists is maintained.
         column_stats_enabled: true lets the sink make statistics of columns with a metadata table that it makes; false
             lets it drop them; not given: statistics that exist are maintained.
+        record_index_enabled: true lets the sink make a record index with a metadata table that it makes; false lets it
+            drop it; not given: one that exists is maintained.
         metadata_delta_commits: delta commits of the metadata table after which its lists are compacted.
         creation: whether a table that is not there is created: ``if_absent`` or ``never``.
         create_schema: schema of a new table, an Avro record as JSON text; None: the first batch has it.
@@ -134,6 +136,7 @@ class TableSettings(Settings):
     auto_upgrade: bool = option(default=False, kind=Flag())
     metadata_enabled: bool | None = option(None, Flag())
     column_stats_enabled: bool | None = option(None, Flag())
+    record_index_enabled: bool | None = option(None, Flag())
     metadata_delta_commits: int = option(10, Whole(1))
     creation: TableCreation = option(TableCreation.IF_ABSENT, OneOf(TableCreation, what="value"))
     create_schema: str | None = option(None, AvroSchema())

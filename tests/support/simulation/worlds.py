@@ -9,7 +9,7 @@ from engine import OPTIONS, SCHEMA
 from table import clock
 from table.errors import HudiError
 from table.hudi_table import create_table
-from table.metadata_table.make import make_lists
+from table.metadata_table.make import WantedIndexes, make_lists
 from table.options.write_options import new_table_config, parse_options
 
 from .actors import BASE, PARTITIONS, Backfill, Operator, Reader, Stream
@@ -660,7 +660,7 @@ def build_listed(seed, *, has_statistics=False):
         table = create_table(SimStorage(disk), config)
         # several writers make none
         schema = SCHEMA if has_statistics else None
-        make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, schema)
+        make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, WantedIndexes(schema))
     for owner in "ab"[: 2 if several else 1]:
         made = upsert_batches if r.random() < 0.7 else insert_batches
         Stream(world, disk, truth, owner, made(world, owner, r.randrange(8, 20)), luck, options)

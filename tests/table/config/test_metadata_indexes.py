@@ -14,21 +14,26 @@ def test_names(named, expected):
     assert indexes_in(named) == expected
 
 
-@pytest.mark.parametrize("indexes", ["", "files", "files,column_stats,partition_stats"])
-def test_kept_or_dropped(indexes):
-    check_maintained(indexes_in(indexes))
+@pytest.mark.parametrize(
+    ("indexes", "tells_keys"),
+    [("", False), ("files", False), ("files,column_stats,partition_stats", False), ("files,record_index", True)],
+)
+def test_kept_or_dropped(indexes, tells_keys):
+    check_maintained(indexes_in(indexes), tells_keys=tells_keys)
 
 
 @pytest.mark.parametrize(
-    ("indexes", "named"),
+    ("indexes", "tells_keys", "named"),
     [
-        ("files,record_index", "record_index cannot"),
-        ("bloom_filters,files,record_index", "bloom_filters, record_index cannot"),
-        ("column_stats", "those without files cannot"),
+        ("files,record_index", False, "of these, record_index cannot"),
+        ("bloom_filters,files,record_index", False, "of these, bloom_filters, record_index cannot"),
+        ("bloom_filters,files,record_index", True, "of these, bloom_filters cannot"),
+        ("column_stats", True, "those without files cannot"),
+        ("record_index", True, "those without files cannot"),
     ],
 )
-def test_refused_with_both_ways_out(indexes, named):
+def test_refused_with_both_ways_out(indexes, tells_keys, named):
     with pytest.raises(UnsupportedTableError, match=named) as told:
-        check_maintained(indexes_in(indexes))
+        check_maintained(indexes_in(indexes), tells_keys=tells_keys)
     assert "hoodie.metadata.enable=false" in str(told.value)
     assert "DROP INDEX" in str(told.value)

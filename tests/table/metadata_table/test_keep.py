@@ -188,10 +188,14 @@ def test_no_lists_are_made_beside_an_action_that_begins(tmp_path, monkeypatch):
         request_instant(table.storage, table.load_timeline(), Action.CLEAN, InstantClock())
 
     monkeypatch.setattr(make, "_write", begins)
-    config = make.make_lists(table.storage, table.config, table.load_timeline(), table.store_listing)
+    config = make.make_lists(
+        table.storage, table.config, table.load_timeline(), table.store_listing, make.WantedIndexes()
+    )
     assert (config.metadata_partitions, partitions(path)) == ("", "")
     # nor beside one that is pending
-    config = make.make_lists(table.storage, table.config, table.load_timeline(), table.store_listing)
+    config = make.make_lists(
+        table.storage, table.config, table.load_timeline(), table.store_listing, make.WantedIndexes()
+    )
     assert config.metadata_partitions == ""
 
 

@@ -1,0 +1,195 @@
+"""A record index names the file group of each key, behind every action, or is gone."""
+
+import pyarrow as pa
+import pytest
+from engine import Engine, form_of, leave_a_dead_batch, rows
+from record_index import assert_record_index_is_right, locations
+
+from table import UnsupportedTableError, read_table
+from table.config.metadata_indexes import FILES, RECORD_INDEX
+from table.config.table_config import update_properties
+from table.hudi_table import HudiTable
+from table.metadata_table import compact as compact_module
+from table.metadata_table import record_index as record_index_module
+from table.metadata_table.index_definitions import DEFINITIONS_FILE
+from table.metadata_table.metadata_table import MetadataTable
+from table.options.groups import CleanSettings
+from table.services.check.check import check
+from table.services.clean.clean import clean
+from table.services.lists_service import keep_lists_small
+from table.storage.local import LocalStorage
+from table.transaction import commit
+
+INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
+GLOBAL = {"hoodie.index.type": "GLOBAL_BLOOM"}
+
+
+def sink(path, version=8, **more):
+    return Engine(path, {**form_of(version, "COPY_ON_WRITE"), **INDEXED, **GLOBAL, **more})
+
+
+def indexes(path):
+    return HudiTable.open(path).config.metadata_indexes
+
+
+def indexed_table(path, version=8, **more):
+    engine = sink(path, version, **more)
+    for number in range(2):  # the second batch makes it
+        engine.write(number, rows(range(number, number + 9), ts=number))
+    engine.writer.stop()
+    assert indexes(path) == {FILES, RECORD_INDEX}
+    assert_record_index_is_right(path)
+    return engine
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_it_follows_batches_deletes_cleans_and_compactions(tmp_path, version):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path, version)
+    for number in range(2, 12):
+        engine.write(number, rows(range(3 * number % 12, 3 * number % 12 + 9), ts=number))
+        assert_record_index_is_right(path)
+        engine.writer.stop()
+        if number % 3 == 0:
+            gone = rows(range(number, number + 3), ts=number)
+            sink(path, version, **{"hoodie.datasource.write.operation": "delete"}).write(None, gone)
+            assert_record_index_is_right(path)
+        if number % 4 == 3:
+            assert clean(HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0))
+            keep_lists_small(HudiTable.open(path), delta_commits=4)
+            assert_record_index_is_right(path)
+    assert check(HudiTable.open(path)).is_sound
+    own = MetadataTable.open(HudiTable.open(path).storage)
+    compacted = [entry for entry in own.list_files(RECORD_INDEX) if entry.name.endswith(".hfile")]
+    assert len({entry.name.split("_")[2] for entry in compacted}) >= 2
+
+
+def test_a_key_that_moves_to_another_partition_path_keeps_one_record(tmp_path):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+    before = locations(path)
+    engine.write(2, rows([1, 2, 3, 40], partition=lambda n: "p9", ts=5))
+    assert_record_index_is_right(path)
+    after = locations(path)
+    assert {key for key in after if after[key] != before.get(key)} == {"k1", "k2", "k3", "k40"}
+    assert {after[key][0] for key in ("k1", "k2", "k3", "k40")} == {"p9"}
+    # back again, and one of them deleted in the same batch
+    engine.write(3, rows([1, 2], ts=6))
+    assert_record_index_is_right(path)
+
+
+def test_keys_of_any_text(tmp_path):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+    odd = ["ключ", "日本", "👍 up", "", "a,b:c", "\x7f\x00", "z" * 500]
+    table = rows(range(100, 100 + len(odd)), ts=3).set_column(0, "id", pa.array([f"x{text}" for text in odd]))
+    engine.write(2, table)
+    assert_record_index_is_right(path)
+    assert {f"x{text}" for text in odd} <= locations(path).keys()
+
+
+@pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
+def test_where_the_keys_of_replaced_files_are_not_known_it_is_dropped(tmp_path, operation, logs):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+    engine.writer.stop()
+    sink(path, **{"hoodie.datasource.write.operation": operation}).write(None, rows([1, 4], ts=9))
+    assert indexes(path) == {FILES}
+    [told] = [entry for entry in logs if entry["event"] == "metadata_indexes_dropped"]
+    assert (told["log_level"], told["indexes"]) == ("warning", ["record_index"])
+    assert "not known" in told["why"]
+    assert check(HudiTable.open(path)).is_sound
+
+
+def test_too_many_keys_drop_it(tmp_path, monkeypatch, logs):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+    monkeypatch.setattr(record_index_module, "MOST_KEYS", 5)
+    engine.write(2, rows(range(100, 106)))
+    assert indexes(path) == {FILES}
+    assert "6 keys, which are more than 5" in next(e["why"] for e in logs if e["event"] == "metadata_indexes_dropped")
+    assert len(read_table(path)) == 16
+
+
+def test_a_table_with_too_many_rows_gets_none(tmp_path, monkeypatch, logs):
+    path = str(tmp_path / "t")
+    monkeypatch.setattr("table.metadata_table.make_record_index.MOST_KEYS", 8)
+    for number, more in enumerate([{"hoodie.metadata.enable": "false"}, {}]):
+        engine = sink(path, **more)
+        engine.write(number, rows(range(9), ts=number))
+        engine.writer.stop()
+    assert indexes(path) == {FILES}
+    assert "more than 8 rows" in next(entry["why"] for entry in logs if entry["event"] == "metadata_indexes_not_made")
+
+
+def test_an_index_of_partition_paths_is_dropped(tmp_path):
+    path = str(tmp_path / "t")
+    indexed_table(path, 9)
+    storage = LocalStorage(path)
+    storage.put(DEFINITIONS_FILE, storage.read(DEFINITIONS_FILE).replace(b'"false"', b'"true"'))
+    sink(path, 9).write(2, rows([50]))
+    assert indexes(path) == {FILES}
+
+
+def test_log_files_are_larger_than_the_base_file_before_it_is_written_anew(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+    engine.write(2, rows(range(60_000), ts=2))
+    assert keep_lists_small(HudiTable.open(path), delta_commits=1)
+    assert_record_index_is_right(path)
+
+    def count():
+        return sum(".hfile" in entry.name for entry in MetadataTable.open(LocalStorage(path)).list_files(RECORD_INDEX))
+
+    before = count()
+    engine.write(3, rows([1000], ts=3))
+    assert keep_lists_small(HudiTable.open(path), delta_commits=1)
+    assert count() == before
+    monkeypatch.setattr(compact_module, "_MOST_LOGS", 0)
+    engine.write(4, rows([1001], ts=3))
+    assert keep_lists_small(HudiTable.open(path), delta_commits=1)
+    assert count() > before
+    assert_record_index_is_right(path)
+
+
+def test_a_table_with_log_files_is_refused_or_loses_it_by_its_option(tmp_path):
+    path = str(tmp_path / "t")
+    options = {**form_of(8, "MERGE_ON_READ"), "hoodie.metadata.enable": "true"}
+    for number in range(2):
+        engine = Engine(path, options)
+        engine.write(number, rows(range(9), ts=number))
+        engine.writer.stop()
+    update_properties(LocalStorage(path), {"hoodie.table.metadata.partitions": "files,record_index"})
+    with pytest.raises(UnsupportedTableError, match="of these, record_index cannot be maintained"):
+        Engine(path, options).write(2, rows([1], ts=2))
+    Engine(path, {**options, "hoodie.metadata.global.record.level.index.enable": "false"}).write(2, rows([1], ts=2))
+    assert indexes(path) == {FILES}
+
+
+def test_who_ends_the_commit_of_a_dead_process_drops_it(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+
+    def dies(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commit, "keep_lists", dies)
+        with pytest.raises(KeyboardInterrupt):
+            engine.write(2, rows([70], ts=3))
+        engine.writer.stop()
+    sink(path).write(3, rows([71], ts=4))
+    assert indexes(path) == {FILES}
+    assert {"k70", "k71"} <= set(read_table(path).column("id").to_pylist())
+    assert check(HudiTable.open(path)).is_sound
+
+
+def test_what_a_dead_batch_wrote_is_not_in_it(tmp_path):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+    engine.writer.stop()
+    leave_a_dead_batch(sink(path), 2, rows([70], ts=3))
+    sink(path).write(3, rows([71], ts=4))
+    if RECORD_INDEX in indexes(path):
+        assert_record_index_is_right(path)
+    assert "k70" not in read_table(path).column("id").to_pylist()

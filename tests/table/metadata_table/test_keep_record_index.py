@@ -134,7 +134,7 @@ def test_an_index_of_partition_paths_is_dropped(tmp_path):
 def test_log_files_are_larger_than_the_base_file_before_it_is_written_anew(tmp_path, monkeypatch):
     path = str(tmp_path / "t")
     engine = indexed_table(path)
-    engine.write(2, rows(range(60_000), ts=2))
+    engine.write(2, rows(range(30_000), ts=2))
     assert keep_lists_small(HudiTable.open(path), delta_commits=1)
     assert_record_index_is_right(path)
 
@@ -142,11 +142,11 @@ def test_log_files_are_larger_than_the_base_file_before_it_is_written_anew(tmp_p
         return sum(".hfile" in entry.name for entry in MetadataTable.open(LocalStorage(path)).list_files(RECORD_INDEX))
 
     before = count()
-    engine.write(3, rows([1000], ts=3))
+    engine.write(3, rows([100_000], ts=3))
     assert keep_lists_small(HudiTable.open(path), delta_commits=1)
     assert count() == before
     monkeypatch.setattr(compact_module, "_MOST_LOGS", 0)
-    engine.write(4, rows([1001], ts=3))
+    engine.write(4, rows([100_001], ts=3))
     assert keep_lists_small(HudiTable.open(path), delta_commits=1)
     assert count() > before
     assert_record_index_is_right(path)

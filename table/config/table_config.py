@@ -18,6 +18,7 @@ from table.storage.interface import METAFOLDER, Storage, join
 
 PROPERTIES_FILE = join(METAFOLDER, "hoodie.properties")
 BACKUP_FILE = join(METAFOLDER, "hoodie.properties.backup")
+_TRIES = 10
 
 TABLE_VERSION = 6  # version of new tables, unless the options name another
 LAYOUTS: Mapping[int, int] = MappingProxyType({6: 1, 8: 2, 9: 2})  # written versions -> timeline layout
@@ -268,32 +269,41 @@ def update_properties(
 ) -> TableConfig:
     """Changes properties of a table, protected by a backup (HoodieTableConfig.modify).
 
+    The file is replaced and not deleted: two processes that change properties at once must not leave none.
+
     Args:
         changes: keys and their new values.
         removed: keys to remove.
 
+    Returns:
+        The properties with the changes, and with those that another process made meanwhile.
+
     Raises:
-        StorageError: when the new file does not read back whole.
+        StorageError: the new file does not read back whole, or others change it again and again.
     """
-    current = load_properties(storage)
-    if current is None:
+    if load_properties(storage) is None:
         raise StorageError(f"{PROPERTIES_FILE} of {storage.base_uri!r} does not exist")
     if not storage.exists(PROPERTIES_FILE):
-        storage.put(PROPERTIES_FILE, storage.read(BACKUP_FILE))
-    storage.delete_metafile(BACKUP_FILE)
-    changed = {**{key: value for key, value in current.items() if key not in removed}, **changes}
-    changed["hoodie.table.checksum"] = str(
-        checksum(changed["hoodie.table.name"], changed.get("hoodie.database.name", ""))
-    )
-    storage.create_exclusive(BACKUP_FILE, storage.read(PROPERTIES_FILE), durable=True)
-    storage.delete_metafile(PROPERTIES_FILE)
-    data = format_properties(changed, clock.now_ms(), "Updated at")
-    storage.create_exclusive(PROPERTIES_FILE, data, durable=True)
-    if parse_properties(storage.read(PROPERTIES_FILE)) != changed:
-        storage.delete_metafile(PROPERTIES_FILE)
-        raise StorageError(f"{PROPERTIES_FILE} did not read back as written; its backup is in force")
-    storage.delete_metafile(BACKUP_FILE)
-    return config_from_properties(changed)
+        storage.create_exclusive(PROPERTIES_FILE, storage.read(BACKUP_FILE), durable=True)
+    for _ in range(_TRIES):
+        storage.delete_metafile(BACKUP_FILE)
+        storage.create_exclusive(BACKUP_FILE, storage.read(PROPERTIES_FILE), durable=True)
+        # read as late as can be: another process may change other keys
+        changed = _changed(parse_properties(storage.read(PROPERTIES_FILE)), changes, removed)
+        storage.put(PROPERTIES_FILE, format_properties(changed, clock.now_ms(), "Updated at"))
+        written = parse_properties(storage.read(PROPERTIES_FILE))
+        if not is_valid(written):
+            raise StorageError(f"{PROPERTIES_FILE} did not read back as written; its backup is in force")
+        if _changed(written, changes, removed) == written:
+            storage.delete_metafile(BACKUP_FILE)
+            return config_from_properties(written)
+    raise StorageError(f"{PROPERTIES_FILE} of {storage.base_uri!r} was changed by others {_TRIES} times in turn")
+
+
+def _changed(properties: Mapping[str, str], changes: Mapping[str, str], removed: Collection[str]) -> dict[str, str]:
+    changed = {**{key: value for key, value in properties.items() if key not in removed}, **changes}
+    name, database = changed["hoodie.table.name"], changed.get("hoodie.database.name", "")
+    return {**changed, "hoodie.table.checksum": str(checksum(name, database))}
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from table.config.metadata_indexes import (
     STATISTICS,
     check_maintained,
 )
-from table.config.table_config import TableConfig, load_table_config, update_properties
+from table.config.table_config import PROPERTIES_FILE, TableConfig, load_table_config, update_properties
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.hfile.write_hfile import encode_hfile
 from table.files.log.delete_block import encode_deletes
@@ -226,6 +226,8 @@ def drop_indexes(storage: Storage, config: TableConfig, indexes: frozenset[str],
     left = ",".join(sorted(config.metadata_indexes - dropped))
     changes = {"hoodie.table.metadata.partitions": left, "hoodie.table.metadata.partitions.inflight": ""}
     changed = update_properties(storage, changes)
+    if not storage.exists(join(METADATA_FOLDER, PROPERTIES_FILE)):  # another process dropped it meanwhile
+        changed = update_properties(storage, {**changes, "hoodie.table.metadata.partitions": ""})
     for name in sorted(dropped):
         storage.delete_metafolder(join(METADATA_FOLDER, name))
     log.warning("metadata_indexes_dropped", table=storage.base_uri, indexes=sorted(dropped), why=why)

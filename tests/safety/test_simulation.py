@@ -91,6 +91,15 @@ def test_nothing_is_missed_by_who_trusts_the_statistics(seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+INDEXED = quick(1, range(60))
+
+
+@pytest.mark.parametrize("seed", INDEXED)
+def test_nothing_is_missed_by_who_trusts_the_record_index(seed):
+    found = worlds.run(seed, worlds.build_indexed)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 # 3: two processes completed one instant, each at its own time; 253: archival left a write behind one that it retired
 LATER = quick(1, (0, 3, 253, 1, 2, *range(4, 60)))
 

@@ -5,16 +5,19 @@ The product decodes the HFiles: it is tested against Hudi's own.
 """
 
 import re
+import uuid
 from io import BytesIO
 
+import fastavro
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from table.files.hfile.read_hfile import HFile
 from table.files.log.delete_block import read_deletes
 from table.files.log.framing import BlockType, Header, scan_blocks
 from table.metadata_table.groups import EMPTY_DELETE_BLOCK
 from table.metadata_table.index_keys import stats_key
-from table.metadata_table.record_codec import decode_record
+from table.metadata_table.record_codec import decode_record, parsed_schema
 from table.metadata_table.records import ALL_PARTITIONS, combine
 
 from .reader import UnreadableError, needed_files, visible_files
@@ -23,7 +26,7 @@ _OWN = ".hoodie/metadata/"
 _INSTANT = re.compile(r"(\d{17,})(?:_(\d{17,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
 _DATA_BASE = re.compile(r"^([a-zA-Z0-9-]+)_[0-9-]+_([0-9]{17})\.parquet$")
 _DATA_LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.")
-_DECODED = {}
+_DECODED, _KEYS = {}, {}
 
 
 def check_lists(files):
@@ -39,6 +42,8 @@ def check_lists(files):
     needed = needed_files(files)
     if "column_stats" in indexes:
         _check_statistics(files, needed)
+    if "record_index" in indexes:
+        _check_record_index(files, needed)
     for path in needed:
         if path not in listed:
             raise UnreadableError(f"{path} is not in the lists of files")
@@ -78,6 +83,33 @@ def _check_statistics(files, needed):
         folder, _, name = path.rpartition("/")
         if stats_key("id", folder, name) not in known:
             raise UnreadableError(f"{path} has no statistics")
+
+
+def _check_record_index(files, needed):
+    """The index has each key of the newest snapshot with its file group, and no other: Hudi looks keys up in it."""
+    held = {}
+    for path in needed:
+        folder, _, name = path.rpartition("/")
+        for key in _keys_of(files[path][0]):
+            held.setdefault(key, set()).add((folder, name.partition("_")[0]))
+    told = {}
+    for number in range(10):
+        found = _group(files, "record_index", f"record-index-{number:04d}-0", _Locations())
+        told.update({key: values[-1] for key, values in found.items() if values[-1]})
+    for key, places in held.items():
+        if told.get(key) not in places:
+            raise UnreadableError(f"the record index has {key} at {told.get(key)}, and it is in {min(places)}")
+    if told.keys() != held.keys():
+        raise UnreadableError(f"the record index has {min(told.keys() - held.keys())}, which no file holds")
+
+
+def _keys_of(data):
+    if data not in _KEYS:
+        if len(_KEYS) > 4000:
+            _KEYS.clear()
+        column = pq.read_table(pa.BufferReader(data), columns=["_hoodie_record_key"])
+        _KEYS[data] = column.column(0).to_pylist()
+    return _KEYS[data]
 
 
 def _indexes(files):
@@ -162,6 +194,15 @@ class _Keys:
         if bytes(block.content) == EMPTY_DELETE_BLOCK:
             return []
         return [(key, False) for key in read_deletes(block, pa.schema([]), "a log file").keys.to_pylist()]
+
+
+class _Locations(_Keys):
+    """The partition path and the file group of a key."""
+
+    def decode(self, value, schema):
+        record = fastavro.schemaless_reader(BytesIO(value), parsed_schema(schema), None)["recordIndexMetadata"]
+        bits = (record["fileIdHighBits"] % 2**64) << 64 | record["fileIdLowBits"] % 2**64
+        return record["partitionName"], f"{uuid.UUID(int=bits)}-{record['fileIndex']}"
 
 
 def _entries(data, log, counts, form):

@@ -11,6 +11,7 @@ from table.config.table_config import update_properties
 from table.errors import TimelineMovedError
 from table.metadata_table import drop, keep
 from table.metadata_table.metadata_table import METADATA_FOLDER
+from table.metadata_table.record_index import new_locations
 from table.scan import pinned
 from table.services.archival import archival, retired
 from table.services.archival.plan import Unseen
@@ -136,6 +137,16 @@ def _complete_now(storage, instant, content, completion_time=None):
     return active_timeline.complete_instant(storage, instant, content, completion_time)
 
 
+def _without_locations(storage, config, *_, **__):
+    """Rule 18: the commit does not tell its keys."""
+    return config, None
+
+
+def _of_known_keys(changes, *given):
+    """Rule 18: where keys are not known, the index stays as it is."""
+    return new_locations(changes or {}, *given)
+
+
 def _folder_first(storage, changes):
     """Rule 18: the lists are deleted while the property still names them."""
     storage.delete_metafolder(METADATA_FOLDER)
@@ -151,6 +162,8 @@ BUILDS = {
     "18: the lists know what a clean deletes": worlds.build_listed,
     "18: the property goes before the lists": worlds.build_listed,
     "18: the statistics know what becomes visible": worlds.build_bounded,
+    "18: the record index knows what becomes visible": worlds.build_indexed,
+    "18: a record index that lacks keys is dropped": worlds.build_indexed,
     "18: who ends the commit of another process reads its files": worlds.build_bounded,
     "17: a clustering is planned from what is there": worlds.build_clustered,
     "17: what a clustering replaces counts as written": worlds.build_clustered,
@@ -247,7 +260,9 @@ RULES = {
     "18: the lists know what becomes visible": [(commit, "keep_lists", lambda *_: None)],
     "18: the lists know what a clean deletes": [(completion, "keep_lists", lambda *_: None)],
     "18: the property goes before the lists": [(drop, "update_properties", _folder_first)],
-    "18: the statistics know what becomes visible": [(keep, "_new_statistics", lambda *_: None)],
+    "18: the statistics know what becomes visible": [(keep, "_new_statistics", lambda *_: (None, None))],
+    "18: the record index knows what becomes visible": [(keep, "_new_locations", _without_locations)],
+    "18: a record index that lacks keys is dropped": [(keep, "new_locations", _of_known_keys)],
     "18: who ends the commit of another process reads its files": [(keep, "find_untold", lambda *_: {})],
     "14: a forked child is another writer": [(lease.Lease, "refuse_child", lambda _: None)],
     "14: the living are left alone": [

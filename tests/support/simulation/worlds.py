@@ -622,7 +622,12 @@ def build_bounded(seed):
     return build_listed(seed, has_statistics=True)
 
 
-def build_listed(seed, *, has_statistics=False):
+def build_indexed(seed):
+    """As `build_listed`, and the table, of base files alone, has a record index, too."""
+    return build_listed(seed, has_record_index=True)
+
+
+def build_listed(seed, *, has_statistics=False, has_record_index=False):
     """A world of a table with a metadata table, in each version: readers may trust the lists of files at any moment.
 
     The streams make the lists anew where they were dropped. Services and operators tell them of their changes.
@@ -651,16 +656,18 @@ def build_listed(seed, *, has_statistics=False):
     luck.empties = 0.0 if several else r.choice((0.0, 0.3))
     if has_statistics:
         options["hoodie.metadata.index.column.stats.enable"] = "true"
+    if has_record_index:
+        options["hoodie.metadata.record.index.enable"] = "true"
     if several:
         options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
-    if r.random() < 0.5:
+    if r.random() < 0.5 and not has_record_index:
         options |= _draw_logs(r)
     config = new_table_config(parse_options({**OPTIONS, **BASE, **options}).options, "t")
     with mock.patch.object(clock, "now_ms", return_value=world.now_ms):
         table = create_table(SimStorage(disk), config)
         # several writers make none
-        schema = SCHEMA if has_statistics else None
-        make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, WantedIndexes(schema))
+        wanted = WantedIndexes(SCHEMA if has_statistics else None, list if has_record_index else None)
+        make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, wanted)
     for owner in "ab"[: 2 if several else 1]:
         made = upsert_batches if r.random() < 0.7 else insert_batches
         Stream(world, disk, truth, owner, made(world, owner, r.randrange(8, 20)), luck, options)

@@ -1,6 +1,8 @@
 import zlib
+from dataclasses import dataclass
 
 import pytest
+from faults import FaultyStorage, Fuse, PowerCut
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -158,8 +160,6 @@ def test_update_keeps_a_backup_until_the_new_file_is_whole(tmp_path):
 
 
 def test_update_stopped_at_every_call_leaves_a_readable_table(tmp_path):
-    from faults import FaultyStorage, Fuse, PowerCut
-
     fuse = Fuse()
     storage = LocalStorage(str(tmp_path / "count"))
     create_table(storage, CONFIG)
@@ -173,6 +173,37 @@ def test_update_stopped_at_every_call_leaves_a_readable_table(tmp_path):
             assert load_table_config(storage) == CONFIG
             update_properties(storage, {"x": "2"})
             assert load_properties(storage)["x"] == "2"
+
+
+@dataclass
+class Meanwhile(Fuse):
+    """At one call another process changes the properties, from its begin to its end."""
+
+    other: object = None
+
+    def pass_through(self, name, effect):
+        self.calls.append(name)
+        if len(self.calls) == self.at:
+            update_properties(self.other, {"y": "2"})
+        found = effect()
+        assert self.other.exists(PROPERTIES_FILE)
+        return found
+
+
+def test_two_processes_change_properties_at_once_and_the_file_is_always_there(tmp_path):
+    fuse, lost = Fuse(), []
+    storage = LocalStorage(str(tmp_path / "count"))
+    create_table(storage, CONFIG)
+    update_properties(FaultyStorage(storage, fuse), {"x": "1"})
+    for number in range(1, len(fuse.calls) + 1):
+        storage = LocalStorage(str(tmp_path / str(number)))
+        create_table(storage, CONFIG)
+        update_properties(FaultyStorage(storage, Meanwhile(number, other=storage)), {"x": "1"})
+        found = load_properties(storage)
+        assert found["x"] == "1"
+        lost += [fuse.calls[number - 1]] if found.get("y") != "2" else []
+    # only between the last look and the replacement
+    assert lost == [f"put {PROPERTIES_FILE}"]
 
 
 VERSION_9 = {

@@ -246,7 +246,7 @@ def test_statistics_of_chosen_columns_are_dropped_and_the_lists_are_kept(golden,
 def test_other_indexes_are_refused_by_the_sink_and_dropped_by_services(golden, utc):
     path, _ = golden("v9_cow_indexes")
     row = read_table(path).slice(0, 1)
-    with pytest.raises(UnsupportedTableError, match="of these, bloom_filters, record_index cannot be maintained"):
+    with pytest.raises(UnsupportedTableError, match="of these, bloom_filters cannot be maintained"):
         write_hudi(path, row, operation="upsert")
     write_hudi(path, row, operation="upsert", options={"hoodie.metadata.enable": "false"})
     assert partitions(path) == ""

@@ -134,13 +134,14 @@ def test_an_index_of_partition_paths_is_dropped(tmp_path):
 def test_log_files_are_larger_than_the_base_file_before_it_is_written_anew(tmp_path, monkeypatch):
     path = str(tmp_path / "t")
     engine = indexed_table(path)
-    engine.write(2, rows(range(30_000), ts=2))
+    engine.write(2, rows(range(200), ts=2))
     assert keep_lists_small(HudiTable.open(path), delta_commits=1)
     assert_record_index_is_right(path)
 
     def count():
         return sum(".hfile" in entry.name for entry in MetadataTable.open(LocalStorage(path)).list_files(RECORD_INDEX))
 
+    monkeypatch.setattr(compact_module, "_GROWTH", 0)
     before = count()
     engine.write(3, rows([100_000], ts=3))
     assert keep_lists_small(HudiTable.open(path), delta_commits=1)

@@ -31,7 +31,7 @@ def test_each_partition_path_comes_back_from_its_key(path):
 
 
 def test_hudi_knows_records_by_these_numbers_and_this_key():
-    numbers = {"ALL_PARTITIONS": 1, "FILES": 2, "COLUMN_STATS": 3, "PARTITION_STATS": 6}
+    numbers = {"ALL_PARTITIONS": 1, "FILES": 2, "COLUMN_STATS": 3, "RECORD_INDEX": 5, "PARTITION_STATS": 6}
     assert {kind.name: int(kind) for kind in RecordType} == numbers
     assert ALL_PARTITIONS == "__all_partitions__"
 

@@ -78,11 +78,14 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
     )
 
 
+_UPDATE_KEYS = {IndexType.GLOBAL_BLOOM: "bloom", IndexType.GLOBAL_SIMPLE: "simple", IndexType.RECORD_INDEX: "record"}
+
+
 def _check_log_rules(options: WriteOptions) -> None:
     """Refuses options for which a task would have to look up older records in log files."""
     index = options.index
     if index.type.is_global and index.updates_partition_path:
-        key = "bloom" if index.type is IndexType.GLOBAL_BLOOM else "simple"
+        key = _UPDATE_KEYS[index.type]
         raise InvalidConfigError(
             f"hoodie.index.type={index.type} moves rows to other partition paths, which is not supported on "
             f"merge-on-read tables: set hoodie.{key}.index.update.partition.path=false, or use an index that is "

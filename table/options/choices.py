@@ -35,17 +35,18 @@ class IndexType(Choice):
     BUCKET = "BUCKET"
     GLOBAL_BLOOM = "GLOBAL_BLOOM"
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+    RECORD_INDEX = "RECORD_INDEX"
     FLINK_STATE = "FLINK_STATE"
 
     @property
     def is_global(self) -> bool:
         """Whether a key is unique in the table, not only in its partition path."""
-        return self in (IndexType.GLOBAL_BLOOM, IndexType.GLOBAL_SIMPLE)
+        return self in (IndexType.GLOBAL_BLOOM, IndexType.GLOBAL_SIMPLE, IndexType.RECORD_INDEX)
 
     @property
     def has_filters(self) -> bool:
         """Whether the index checks key range and bloom filter in footers before it reads keys."""
-        return self in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
+        return self in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM, IndexType.RECORD_INDEX)
 
     @property
     def has_buckets(self) -> bool:

@@ -91,6 +91,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.bloom.index.prune.by.ranges": HonouredKey("index.prune_by_ranges"),
         "hoodie.bloom.index.update.partition.path": HonouredKey("index.bloom_updates_partition_path"),
         "hoodie.simple.index.update.partition.path": HonouredKey("index.simple_updates_partition_path"),
+        "hoodie.record.index.update.partition.path": HonouredKey("index.record_updates_partition_path"),
         "hoodie.bucket.index.num.buckets": HonouredKey("index.buckets"),
         "hoodie.bucket.index.hash.field": HonouredKey("index.bucket_hash_fields"),
         "hudistream.index.cache.bytes": HonouredKey("index.cache_bytes"),

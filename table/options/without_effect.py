@@ -111,7 +111,7 @@ _GROUPS = {
         hoodie.bucket.index.min.num.buckets hoodie.bucket.index.query.pruning
         hoodie.bucket.index.split.threshold hoodie.global.index.reconcile.parallelism
         hoodie.global.simple.index.parallelism
-        hoodie.record.index.input.storage.level hoodie.record.index.update.partition.path
+        hoodie.record.index.input.storage.level
         hoodie.record.index.use.caching hoodie.simple.index.input.storage.level hoodie.simple.index.parallelism
         hoodie.simple.index.use.caching
     """,

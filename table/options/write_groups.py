@@ -172,7 +172,9 @@ class SizeSettings(Settings):
 
 SCHEMA_MODE = OneOf(SchemaMode, what="schema mode")
 BAD_ROWS = OneOf(BadRows, what="treatment of bad rows")
-INDEX = OneOf(IndexType, {"inmemory": IndexType.FLINK_STATE}, "index")
+# what Hudi names the record index from 1.1 on
+_INDEX_NAMES = {"inmemory": IndexType.FLINK_STATE, "global_record_level_index": IndexType.RECORD_INDEX}
+INDEX = OneOf(IndexType, _INDEX_NAMES, "index")
 
 
 @dataclass(frozen=True)
@@ -181,12 +183,14 @@ class IndexSettings(Settings):
 
     Attributes:
         type: how keys are found. FLINK_STATE, an engine's own memory of what the files say, becomes GLOBAL_BLOOM, or
-            BLOOM where `global_keys` is False.
+            BLOOM where `global_keys` is False. RECORD_INDEX is looked up as GLOBAL_BLOOM is, in footers: a record index
+            that the table has is maintained, and not read.
         global_keys: Flink's switch: whether a key is unique in the table, not only in its partition path. It makes
             BLOOM and SIMPLE global. None: as the type says.
         prune_by_ranges: whether a bloom index compares key ranges before it asks the filters.
         bloom_updates_partition_path: whether GLOBAL_BLOOM moves a row whose key arrives with another partition path.
         simple_updates_partition_path: whether GLOBAL_SIMPLE does.
+        record_updates_partition_path: whether RECORD_INDEX does.
         buckets: number of buckets per partition path.
         bucket_hash_fields: record key fields that the bucket index hashes; None: all.
         cache_bytes: what a worker may remember of the files that it looked for keys in.
@@ -201,6 +205,7 @@ class IndexSettings(Settings):
     prune_by_ranges: bool = option(default=True, kind=Flag())
     bloom_updates_partition_path: bool = option(default=True, kind=Flag())
     simple_updates_partition_path: bool = option(default=True, kind=Flag())
+    record_updates_partition_path: bool = option(default=False, kind=Flag())
     buckets: int = option(256, Whole(1))
     bucket_hash_fields: tuple[str, ...] | None = option(None, Names())
     cache_bytes: int = option(64 * _MB, Size(0))
@@ -214,6 +219,8 @@ class IndexSettings(Settings):
         """Whether a row whose key arrives with another partition path moves there."""
         if self.type is IndexType.GLOBAL_BLOOM:
             return self.bloom_updates_partition_path
+        if self.type is IndexType.RECORD_INDEX:
+            return self.record_updates_partition_path
         return self.simple_updates_partition_path
 
 

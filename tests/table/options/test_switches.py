@@ -387,7 +387,7 @@ def test_log_blocks_and_log_files_are_as_large_as_flinks_options_say(tmp_path):
 def test_a_metadata_table_is_dropped_with_flinks_switch(tmp_path):
     path = str(tmp_path / "t")
     Engine(path).write(0, rows(range(3)))
-    update_properties(LocalStorage(path), {"hoodie.table.metadata.partitions": "files,record_index"})
+    update_properties(LocalStorage(path), {"hoodie.table.metadata.partitions": "bloom_filters,files"})
     with pytest.raises(UnsupportedTableError, match="metadata"):
         Engine(path).write(1, rows(range(3)))
     engine = Engine(path, {"metadata.enabled": "false"})

@@ -120,7 +120,7 @@ REASONS = {
     ),
     "commits always record sink, query and batch": (r"extra\.metadata", JVM),
     "lookups: they read footers and key columns, not a record index": (
-        r"record\.index", refused(hoodie__index__type="RECORD_INDEX"),
+        r"record\.index", refused(hoodie__index__type="RECORD_LEVEL_INDEX"),
     ),
     "Flink's own memory, parallelism, state and reading": (
         r"^(read|write|index|lookup|clustering|compaction|metadata|catalog|source)\.", JVM,

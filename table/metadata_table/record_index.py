@@ -6,6 +6,7 @@ The index is global: a key has one record. Its value is the same for all keys th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from typing import Any
 from uuid import UUID
 
 import fastavro
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.config.metadata_indexes import RECORD_INDEX
-from table.errors import UnsupportedTableError
+from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.key_changes import KeyChanges
 from table.metadata_table.column_stats import newest_values
 from table.metadata_table.index_keys import groups_of_keys
@@ -131,6 +132,52 @@ def encode_location(partition_path: str, file_id: str, made_ms: int, version: in
     return out.getvalue()
 
 
+@dataclass(frozen=True)
+class Location:
+    """Where a record index has a key.
+
+    Attributes:
+        partition_path: of the file group.
+        file_id: of the file group.
+        made_ms: request time of the commit that put the key there, in milliseconds since 1970.
+    """
+
+    partition_path: str
+    file_id: str
+    made_ms: int
+
+
+def decode_location(values: Sequence[Value]) -> Location | None:
+    """Where a key is; None: nowhere.
+
+    Args:
+        values: what the layers of a slice say of it, oldest first.
+
+    Raises:
+        CorruptFileError: the newest record does not follow its schema.
+    """
+    left = newest_values(values)
+    if not left:
+        return None
+    found = _record(left[-1])["recordIndexMetadata"]
+    try:
+        file_id = found["fileId"]
+        if found["fileIdEncoding"] == _BY_UUID:
+            bits = (found["fileIdHighBits"] % (1 << 64)) << 64 | found["fileIdLowBits"] % (1 << 64)
+            file_id = f"{UUID(int=bits)}-{found['fileIndex']}"
+        return Location(found["partitionName"], file_id, found["instantTime"])
+    except (KeyError, TypeError) as error:
+        raise CorruptFileError(f"a record of the record index is damaged: {error!r}") from error
+
+
+def _record(value: Value) -> dict[str, Any]:
+    try:
+        record: Any = fastavro.schemaless_reader(BytesIO(value.data or b""), parsed_schema(value.schema), None)
+        return dict(record)
+    except Exception as error:  # fastavro's errors have no common base
+        raise CorruptFileError(f"a record of the record index is damaged: {error}") from error
+
+
 def newest_location(values: Sequence[Value], version: int) -> bytes | None:
     """The record of a key behind all that the layers of a slice say of it, oldest first; None: it was deleted.
 
@@ -141,12 +188,10 @@ def newest_location(values: Sequence[Value], version: int) -> bytes | None:
     left = newest_values(values)
     if not left:
         return None
-    data, schema = left[-1].data or b"", left[-1].schema
-    if schema == schema_of(version):
-        return data
+    if left[-1].schema == schema_of(version):
+        return left[-1].data
     out = BytesIO()
-    record = fastavro.schemaless_reader(BytesIO(data), parsed_schema(schema), None)
-    fastavro.schemaless_writer(out, parsed_schema(schema_of(version)), record)
+    fastavro.schemaless_writer(out, parsed_schema(schema_of(version)), _record(left[-1]))
     return out.getvalue()
 
 

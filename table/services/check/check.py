@@ -22,6 +22,7 @@ from table.services.check.judge_files import judge_files
 from table.services.check.judge_timeline import judge_timeline
 from table.services.check.log_contents import check_log_contents, ordering_of
 from table.services.check.look import Look, take_look
+from table.services.check.record_index import check_record_index
 from table.services.check.repair import Problems, end_instants, mend
 from table.services.check.statistics import check_statistics
 from table.snapshot import Snapshot
@@ -79,7 +80,8 @@ def _check_metadata_table(table: HudiTable, look: Look, sample: int | None) -> l
     found, schema = check_file_lists(table, look.timeline), _load_schema(table, look)
     if found or schema is None:
         return found
-    return check_statistics(table, schema, (file for file in choose_files(look, sample) if isinstance(file, BaseFile)))
+    files = [file for file in choose_files(look, sample) if isinstance(file, BaseFile)]
+    return check_statistics(table, schema, files) + check_record_index(table, look.timeline, files)
 
 
 def _load_schema(table: HudiTable, look: Look) -> pa.Schema | None:

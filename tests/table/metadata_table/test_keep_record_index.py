@@ -1,6 +1,7 @@
 """A record index names the file group of each key, behind every action, or is gone."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from engine import Engine, form_of, leave_a_dead_batch, rows
 from record_index import assert_record_index_is_right, locations
@@ -8,13 +9,16 @@ from record_index import assert_record_index_is_right, locations
 from table import UnsupportedTableError, read_table
 from table.config.metadata_indexes import FILES, RECORD_INDEX
 from table.config.table_config import update_properties
+from table.files.key_changes import KeyChanges
 from table.hudi_table import HudiTable
 from table.metadata_table import compact as compact_module
+from table.metadata_table import keep
 from table.metadata_table import record_index as record_index_module
 from table.metadata_table.index_definitions import DEFINITIONS_FILE
 from table.metadata_table.metadata_table import MetadataTable
 from table.options.groups import CleanSettings
 from table.services.check.check import check
+from table.services.check.finding import Kind
 from table.services.clean.clean import clean
 from table.services.lists_service import keep_lists_small
 from table.storage.local import LocalStorage
@@ -194,3 +198,26 @@ def test_what_a_dead_batch_wrote_is_not_in_it(tmp_path):
     if RECORD_INDEX in indexes(path):
         assert_record_index_is_right(path)
     assert "k70" not in read_table(path).column("id").to_pylist()
+
+
+def test_check_finds_keys_that_the_index_lacks_or_has_elsewhere(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+    real = keep.new_locations
+
+    def forgets(changes, *given):
+        """Of the new keys one is left out, and one is put elsewhere."""
+        kept = {group: KeyChanges(tuple(keys.filter(pc.not_equal(keys, "k50")) for keys in one.added))
+                for group, one in changes.items()}  # fmt: skip
+        return real({**kept, ("p0", "elsewhere-0"): KeyChanges((pa.array(["k51"]),))}, *given)
+
+    monkeypatch.setattr(keep, "new_locations", forgets)
+    engine.write(2, rows([50, 51]))
+    engine.writer.stop()
+    report = check(HudiTable.open(path), sample=None)
+    [told] = [finding for finding in report.findings if finding.kind is Kind.METADATA_TABLE]
+    assert "wrong about 2 keys" in told.text
+    assert not report.is_sound
+    assert check(HudiTable.open(path), sample=None, repair=True)
+    assert not indexes(path)
+    assert check(HudiTable.open(path), sample=None).is_sound

@@ -1,5 +1,6 @@
 """Hudi finds its keys by the record index that we maintain, and we maintain the one that Hudi maintains."""
 
+import pyarrow as pa
 import pytest
 from engine import Engine
 from record_index import assert_record_index_is_right
@@ -20,6 +21,7 @@ INDEXED = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.global.record.level.index.enable": "true",
 }
+MAKES = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
 BY_INDEX = {"hoodie.metadata.enable": "true"}
 
 
@@ -34,6 +36,40 @@ def check_all(model, path, hudi):
         found = hudi.read(path, BY_INDEX, COLUMNS, f"id = '{row[0]}'")
         assert [tuple(one[column] for column in COLUMNS) for one in found] == [row]
     assert check(HudiTable.open(path)).is_sound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "partner"), [(8, 8), (9, 9), (9, "1.1.1"), (6, 6)])
+def test_hudi_goes_on_with_an_index_that_we_made(version, partner, partners, tmp_path, utc):
+    """Also with keys of any text, a key that moves, and rows that came before the index."""
+    path, hudi = str(tmp_path / "t"), partners[partner]
+    model = Model(version)
+    options = {**OURS, "hoodie.write.table.version": str(version), "hoodie.index.type": "GLOBAL_BLOOM"}
+    Engine(path, options).write(0, model.draw())
+    Engine(path, {**options, **MAKES}).write(1, model.draw())
+    assert "record_index" in indexes(path)
+    odd = ["ключ", "日本", "👍 up", "a,b:c", "z" * 200]
+    made = pa.table({"id": odd, "p": ["p0"] * 5, "ts": [1] * 5, "v": ["odd"] * 5})
+    Engine(path, options).write(2, made)
+    put(model, made)
+    check_all(model, path, hudi)
+    for turn in range(2):
+        moved = pa.table({"id": odd[:3], "p": ["p1"] * 3, "ts": [2 + turn] * 3, "v": ["moved"] * 3})
+        Engine(path, options).write(None, moved)
+        put(model, moved)
+        assert_record_index_is_right(path)
+        write_theirs(hudi, path, version, model.draw(), **INDEXED)
+        theirs = pa.table({"id": odd, "p": ["p1"] * 3 + ["p0"] * 2, "ts": [3 + turn] * 5, "v": ["theirs"] * 5})
+        write_theirs(hudi, path, version, theirs, **INDEXED)
+        put(model, theirs)
+        assert_record_index_is_right(path)
+        check_all(model, path, hudi)
+        Engine(path, options).write(None, model.draw())
+        assert "record_index" in indexes(path)
+
+
+def put(model, rows):
+    model.rows.update({row["id"]: tuple(row[column] for column in COLUMNS) for row in rows.to_pylist()})
 
 
 @pytest.mark.parametrize(("version", "partner"), quick(1, [(8, 8), (9, 9), (9, "1.1.1"), (6, 6)]))

@@ -5,9 +5,10 @@ import shutil
 import pytest
 from engine import STATISTICS, Engine, form_of, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
+from record_index import assert_record_index_is_right
 
 from table import read_table
-from table.config.metadata_indexes import COLUMN_STATS, FILES
+from table.config.metadata_indexes import COLUMN_STATS, FILES, RECORD_INDEX
 from table.config.table_config import load_table_config
 from table.hudi_table import HudiTable
 from table.metadata_table.file_lists import load_file_lists
@@ -31,7 +32,8 @@ STEP = pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.sl
 
 def build(path, version, table_type, fuse=None, **more):
     storage = LocalStorage(path)
-    options = {**form_of(version, table_type), **STATISTICS, **more}
+    indexed = {"hoodie.metadata.record.index.enable": "true"} if table_type == "COPY_ON_WRITE" else {}
+    options = {**form_of(version, table_type), **STATISTICS, **indexed, **more}
     return Engine(storage if fuse is None else FaultyStorage(storage, fuse), options)
 
 
@@ -58,6 +60,8 @@ def assert_equal_by_lists(path):
         assert current(snapshot, folders) == by_store
     if COLUMN_STATS in config.metadata_indexes:
         assert_bounded(storage, config, snapshot)
+    if RECORD_INDEX in config.metadata_indexes:
+        assert_record_index_is_right(path)
     return config.metadata_indexes
 
 
@@ -103,6 +107,7 @@ def test_a_batch(tmp_path, version, table_type, step):
     path = str(tmp_path / "t")
     for number in range(2):  # the second makes the lists
         written(build(path, version, table_type), number, FIRST)
+    assert (RECORD_INDEX in assert_equal_by_lists(path)) == (table_type == "COPY_ON_WRITE")
     both = sorted({*key_set(FIRST), *key_set(SECOND)})
 
     def goes_on(copy):

@@ -232,7 +232,7 @@ def test_what_a_worker_remembers_serves_later_batches_and_changes_nothing(tmp_pa
             {"hoodie.index.type": "BUCKET", "hoodie.datasource.write.operation": "bulk_insert"},
             "would not lie in their buckets",
         ),
-        ({"hoodie.index.type": "RECORD_INDEX"}, "RECORD_INDEX: this index is not supported; use one of BLOOM"),
+        ({"hoodie.index.type": "HBASE"}, "HBASE: this index is not supported; use one of BLOOM"),
         ({"hoodie.datasource.write.payload.class": "com.acme.Mine"}, "com.acme.Mine: this payload is not supported"),
     ],
 )

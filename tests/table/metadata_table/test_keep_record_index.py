@@ -6,6 +6,7 @@ import pytest
 from engine import Engine, form_of, leave_a_dead_batch, rows
 from record_index import assert_record_index_is_right, locations
 
+from table import HudiTable as UserTable
 from table import UnsupportedTableError, read_table
 from table.config.metadata_indexes import FILES, RECORD_INDEX
 from table.config.table_config import update_properties
@@ -221,3 +222,13 @@ def test_check_finds_keys_that_the_index_lacks_or_has_elsewhere(tmp_path, monkey
     assert check(HudiTable.open(path), sample=None, repair=True)
     assert not indexes(path)
     assert check(HudiTable.open(path), sample=None).is_sound
+
+
+def test_a_clustering_drops_it(tmp_path):
+    path = str(tmp_path / "t")
+    indexed_table(path, **{"hoodie.parquet.small.file.limit": "0"})
+    before = sorted(read_table(path).column("id").to_pylist())
+    assert UserTable.open(path).cluster("v")
+    assert indexes(path) == {FILES}
+    assert sorted(read_table(path).column("id").to_pylist()) == before
+    assert check(HudiTable.open(path)).is_sound

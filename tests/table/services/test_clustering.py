@@ -360,7 +360,8 @@ def test_the_command_carries_out_a_plan_in_the_layout_that_it_is_given(tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("hoodie.table.metadata.partitions", "files,record_index"), ("hoodie.table.cdc.enabled", "true")]
+    ("key", "value"),
+    [("hoodie.table.metadata.partitions", "bloom_filters,files"), ("hoodie.table.cdc.enabled", "true")],
 )
 def test_a_table_that_a_sink_would_harm_is_not_clustered_either(tmp_path, key, value):
     path = str(tmp_path / "t")

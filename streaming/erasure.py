@@ -10,9 +10,12 @@ import pyarrow.compute as pc
 
 from streaming.arrow_sink import ArrowSink
 from table import clock
+from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
+from table.config.table_config import load_table_config
 from table.config.writable import check_has_meta_fields
 from table.errors import CommitConflictError, InvalidConfigError
 from table.log import get_logger
+from table.metadata_table.keep import drop_indexes
 from table.options.choices import CleanPolicy, TableType
 from table.options.groups import CleanSettings
 from table.options.write_options import WriteOptions, parse_options
@@ -65,7 +68,8 @@ def erase(
 ) -> Erasure:
     """Deletes rows, and takes care that no file holds them any more.
 
-    The rows are deleted by one commit. Then log files are folded into base files, and all older versions of files are
+    The rows are deleted by one commit. Statistics of columns and a record index are deleted, too: they hold keys and
+    values. Then log files are folded into base files, and all older versions of files are
     cleaned, those of other rows too: earlier snapshots of the table are gone afterwards. What readers hold stays for
     as long as they hold it: pins, and the grace period (``hudistream.clean.grace.ms``). What a savepoint holds stays
     until it is deleted. Can be repeated: it finds the keys in older versions, too, if they are given.
@@ -93,6 +97,7 @@ def erase(
     check_has_meta_fields(table.config, "searched for erased keys")
     wanted = _find_keys(table, keys, where)
     deleted, instant_time = _delete(path, wanted, options, storage_options)
+    _drop_indexes(table)
     limit = clock.monotonic_s() + wait_s
     while True:
         traces = _clean_past(table, wanted, settings)
@@ -125,6 +130,14 @@ def _delete(
     with ArrowSink(path, quiet, storage_options) as sink:
         summary = sink.delete(where=[(RECORD_KEY, "in", keys.to_pylist())])
     return summary.rows_deleted, None if summary.skipped else summary.instant_time
+
+
+def _drop_indexes(table: HudiTable) -> None:
+    """Drops indexes of the metadata table that hold keys, or least and greatest values."""
+    config = load_table_config(table.storage)
+    holding = STATISTICS | {RECORD_INDEX}
+    if config is not None and config.metadata_indexes & holding:
+        drop_indexes(table.storage, config, holding, "rows are erased, and the indexes may hold their keys and values")
 
 
 def _clean_past(table: HudiTable, keys: pa.Array, settings: WriteOptions) -> tuple[Trace, ...]:

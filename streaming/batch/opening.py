@@ -25,6 +25,7 @@ from table.schema.evolution import evolve_schema
 from table.services.conversion.convert import convert_table
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
+from table.timeline.timeline import Timeline
 from table.view.file_group import BaseFile
 
 log = get_logger("hudistream.sink")
@@ -187,9 +188,9 @@ def with_lists(snapshot: Snapshot, options: WriteOptions) -> Snapshot:
     return Snapshot(replace(table, config=config), snapshot.timeline, commits=snapshot.commits)
 
 
-def _newest_files(snapshot: Snapshot) -> Iterator[BaseFile]:
-    """The newest base file of each file group."""
-    for _, groups in snapshot.walk_file_groups():
+def _newest_files(snapshot: Snapshot, timeline: Timeline) -> Iterator[BaseFile]:
+    """The newest base file of each file group at a timeline."""
+    for _, groups in snapshot.at(timeline).walk_file_groups():
         newest = (group.latest_slice.base_file for group in groups)
         yield from (file for file in newest if file is not None)
 

@@ -265,6 +265,7 @@ def _write_context(options: WriteOptions, config: TableConfig, schema: pa.Schema
         combine_before_insert=duplicates.combine_before_insert and not operation.is_bulk,
         ranged=ranged_columns(config, schema),
         tells_keys=RECORD_INDEX in config.metadata_indexes and config.tells_keys,
+        has_unique_keys=options.index.type.is_global or not config.partition_fields,
     )
 
 

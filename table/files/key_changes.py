@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,12 @@ class KeyChanges:
 
     added: tuple[pa.Array, ...] = ()
     deleted: tuple[pa.Array, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of their text."""
+        arrays = (keys for keys in (*self.added, *self.deleted) if len(keys))
+        return sum(pc.sum(pc.binary_length(keys)).as_py() for keys in arrays)
 
 
 def encode_keys(changes: KeyChanges | None) -> Mapping[str, Sequence[str]] | None:

@@ -63,11 +63,11 @@ class WantedIndexes:
 
     Attributes:
         schema: table columns without meta columns (Arrow), if statistics of them are wanted.
-        load_files: loads the newest base file of each file group, if a record index is wanted.
+        load_files: loads the newest base file of each file group at a timeline, if a record index is wanted.
     """
 
     schema: pa.Schema | None = None
-    load_files: Callable[[], Iterable[BaseFile]] | None = None
+    load_files: Callable[[Timeline], Iterable[BaseFile]] | None = None
 
 
 def make_lists(
@@ -106,7 +106,7 @@ def make_lists(
         made = _tried(storage, partial(make_statistics, storage, config, kept, schema, listed))
         kept, indexes = (kept, indexes | made) if made else (None, indexes)
     if wanted.load_files is not None:
-        indexes |= _tried(storage, partial(_make_record_index, storage, config, wanted.load_files))
+        indexes |= _tried(storage, partial(_make_record_index, storage, config, wanted.load_files(timeline)))
     storage.delete_metafolder(METADATA_FOLDER)
     _write(storage, config, timeline, indexes)
     properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
@@ -134,10 +134,8 @@ def _tried(storage: Storage, make: Callable[[], dict[str, list[Records]]]) -> di
         return {}
 
 
-def _make_record_index(
-    storage: Storage, config: TableConfig, load_files: Callable[[], Iterable[BaseFile]]
-) -> dict[str, list[Records]]:
-    return {RECORD_INDEX: make_record_index(storage, config, load_files())}
+def _make_record_index(storage: Storage, config: TableConfig, files: Iterable[BaseFile]) -> dict[str, list[Records]]:
+    return {RECORD_INDEX: make_record_index(storage, config, files)}
 
 
 def _statistics_of(config: TableConfig, schema: pa.Schema) -> Statistics:

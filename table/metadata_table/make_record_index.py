@@ -42,11 +42,18 @@ def make_record_index(
         count += len(keys)
         if count > MOST_KEYS:
             raise UnsupportedTableError(f"the table has more than {MOST_KEYS} rows")
-        made_ms = clock.parse_instant_time(file.instant_time, config.timezone)
+        made_ms = _time_of(file, config)
         found = new_locations({(file.partition_path, file.file_id): KeyChanges((keys,))}, config.version, made_ms)
         for (_, number), records in found.by_group(_GROUPS).items():
             groups[number].update(records.added)
     return [sorted(group.items()) for group in groups]
+
+
+def _time_of(file: BaseFile, config: TableConfig) -> int:
+    try:
+        return clock.parse_instant_time(file.instant_time, config.timezone)
+    except ValueError as error:
+        raise UnsupportedTableError(f"the instant of {file.path} is no time: {error}") from error
 
 
 def _read_keys(storage: Storage, file: BaseFile) -> pa.Array:

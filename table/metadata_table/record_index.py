@@ -25,7 +25,9 @@ from table.metadata_table.records import RecordType, Value
 from table.metadata_table.statistics import GroupRecords
 
 MOST_KEYS = 1_000_000
+_MOST_KEY_BYTES = 32_767  # Hudi's readers take the length for a signed number
 _UUID_CHARS = 36
+_NO_INDEX = -1  # of a file id that is a UUID alone, as Flink makes it
 _BY_UUID, _BY_TEXT = 0, 1  # fileIdEncoding
 
 KeysByGroup = Mapping[tuple[str, str], KeyChanges]
@@ -86,6 +88,11 @@ def new_locations(changes: KeysByGroup | None, version: int, made_ms: int) -> Ne
     count = sum(len(keys) for change in changes.values() for keys in (*change.added, *change.deleted))
     if count > MOST_KEYS:
         raise UnsupportedTableError(f"the commit adds and deletes {count} keys, which are more than {MOST_KEYS}")
+    for change in changes.values():
+        for keys in change.added:
+            longest = pc.max(pc.binary_length(keys)).as_py() or 0
+            if longest > _MOST_KEY_BYTES:
+                raise UnsupportedTableError(f"a key has {longest} bytes, and an HFile holds keys of {_MOST_KEY_BYTES}")
     places = [np.full(sum(map(len, change.added)), at) for at, change in enumerate(changes.values())]
     added = _joined([keys for change in changes.values() for keys in change.added])
     deleted = _joined([keys for change in changes.values() for keys in change.deleted])
@@ -112,10 +119,10 @@ def encode_location(partition_path: str, file_id: str, made_ms: int, version: in
     """
     uuid, index = file_id[:_UUID_CHARS], file_id[_UUID_CHARS + 1 :]
     high, low, number, text, encoding = 0, 0, 0, file_id, _BY_TEXT
-    if _is_uuid(uuid) and index.isascii() and index.isdigit():
+    if _is_uuid(uuid) and (file_id == uuid or (index.isascii() and index.isdigit())):
         bits = UUID(uuid).int
         high, low = _signed(bits >> 64), _signed(bits & (1 << 64) - 1)
-        number, text, encoding = int(index), "", _BY_UUID
+        number, text, encoding = int(index) if index else _NO_INDEX, "", _BY_UUID
     location = {
         "partitionName": partition_path,
         "fileIdHighBits": high,
@@ -164,7 +171,8 @@ def decode_location(values: Sequence[Value]) -> Location | None:
         file_id = found["fileId"]
         if found["fileIdEncoding"] == _BY_UUID:
             bits = (found["fileIdHighBits"] % (1 << 64)) << 64 | found["fileIdLowBits"] % (1 << 64)
-            file_id = f"{UUID(int=bits)}-{found['fileIndex']}"
+            number = found["fileIndex"]
+            file_id = str(UUID(int=bits)) if number == _NO_INDEX else f"{UUID(int=bits)}-{number}"
         return Location(found["partitionName"], file_id, found["instantTime"])
     except (KeyError, TypeError) as error:
         raise CorruptFileError(f"a record of the record index is damaged: {error!r}") from error

@@ -8,6 +8,7 @@ import pyarrow as pa
 from table import threads
 from table.files.base.summary import BaseFileSummary
 from table.files.column_ranges import Ranges, ranges_of_footer
+from table.files.key_changes import KeyChanges
 from table.files.markers import APPEND
 from table.files.names import BaseFileName
 from table.options.groups import BaseFileSettings, LogFileSettings
@@ -65,6 +66,9 @@ class Bucket:
     base_bytes: int = field(default=0, compare=False)
 
 
+_MOST_TOLD_BYTES = 4 * 1024 * 1024  # of keys: Spark bounds what all tasks together return
+
+
 class Attempt:
     """One attempt at a task: the token in its file names, and the numbers of its rows.
 
@@ -84,7 +88,7 @@ class Attempt:
         self.write_token = write_token
         self.task = int(write_token.split("-", 1)[0])
         self.flushes = Flushes()
-        self._numbered = 0
+        self._numbered = self._told_bytes = 0
         self._lock = threads.make_lock()  # a task may write several files at a time
 
     def take_numbers(self, count: int) -> int:
@@ -93,6 +97,16 @@ class Attempt:
             first = self._numbered
             self._numbered += count
         return first
+
+    def tell(self, keys: KeyChanges) -> KeyChanges | None:
+        """Keys for a write stat; None where the attempt would tell more than the driver may receive of each task.
+
+        Args:
+            keys: what a file group gets and loses.
+        """
+        with self._lock:
+            self._told_bytes += keys.size_bytes
+            return keys if self._told_bytes <= _MOST_TOLD_BYTES else None
 
 
 @dataclass(frozen=True)
@@ -115,6 +129,7 @@ class WriteContext:
             (``hoodie.combine.before.insert``).
         ranged: columns whose least and greatest values write stats tell, for the statistics of a metadata table.
         tells_keys: whether write stats tell the keys that a file group gets and loses, for a record index.
+        has_unique_keys: whether a key is looked up in the whole table, so that it is nowhere else.
     """
 
     storage: Storage
@@ -130,6 +145,7 @@ class WriteContext:
     combine_before_insert: bool = False
     ranged: tuple[str, ...] = ()
     tells_keys: bool = False
+    has_unique_keys: bool = True
 
     def base_file_name(self, bucket: Bucket, write_token: str) -> str:
         """Name of the base file that this commit writes for a bucket."""

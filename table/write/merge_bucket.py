@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from table.config.merge_mode import MergeMode
 from table.files.base.continued import Continued
@@ -89,7 +90,7 @@ def merge_bucket(
     try:
         merge = FileMerge(file, changes, inserts)
         summary = merge.write()
-        keys = KeyChanges(tuple(inserts.column(RECORD_KEY).chunks), tuple(merge.gone))
+        keys = KeyChanges(tuple(inserts.column(RECORD_KEY).chunks), merge.gone_keys)
         stat = file.report(summary, keys, inserted=len(inserts), updated=merge.updated, deleted=merge.deleted)
         return stat, summary
     except BaseException:
@@ -118,6 +119,7 @@ class FileMerge:
         updated: number of stored rows that were replaced.
         deleted: number of stored rows that were deleted.
         gone: their record keys.
+        stays: record keys of changed rows that stayed, where the file holds a key several times.
     """
 
     def __init__(self, file: MergedFile, changes: Changes, inserts: pa.Table) -> None:
@@ -128,6 +130,17 @@ class FileMerge:
         self._stamped = file.stamp(self._changes.incoming)
         self.updated = self.deleted = 0
         self.gone: list[pa.Array] = []
+        self.stays: list[pa.Array] = []
+        self._has_doubles = len(changes.matches) > len(np.unique(changes.matches))
+
+    @property
+    def gone_keys(self) -> tuple[pa.Array, ...]:
+        """The record keys of which no row is left."""
+        if not self.stays:
+            return tuple(self.gone)
+        stay = pa.chunked_array(self.stays, pa.string())
+        gone = (keys.filter(pc.invert(pc.is_in(keys, value_set=stay))) for keys in self.gone)
+        return tuple(keys for keys in gone if len(keys))
 
     def _plan(self) -> MergePlan:
         """Decides for each row group whether it is copied, patched or decoded."""
@@ -160,7 +173,7 @@ class FileMerge:
 
     def _write(self, plan: MergePlan, reason: str | None) -> BaseFileSummary:
         self.updated = self.deleted = 0
-        self.gone = []
+        self.gone, self.stays = [], []
         patches = {group: partial(self._make_patch, group) for group in plan.patched}
         older = Continued(self._stored, reason, frozenset(plan.decoded), patches)
         writer = open_base_file(self._file, older)
@@ -213,6 +226,9 @@ class FileMerge:
             self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted
             if merged.deleted and self._context.tells_keys:
                 self.gone += rows.column(RECORD_KEY).take(pa.array(merged.gone)).chunks
+            if self._has_doubles:  # of a key that it deletes, another row may stay
+                stays = np.setdiff1d(np.flatnonzero(found >= 0), merged.gone)
+                self.stays += rows.column(RECORD_KEY).take(pa.array(stays)).chunks
 
     def _found(self, at: int, count: int) -> Positions:
         """For each of the `count` rows from position `at`: the position of its record in `incoming`, or -1."""

@@ -81,7 +81,9 @@ def _check_metadata_table(table: HudiTable, look: Look, sample: int | None) -> l
     if found or schema is None:
         return found
     files = [file for file in choose_files(look, sample) if isinstance(file, BaseFile)]
-    return check_statistics(table, schema, files) + check_record_index(table, look.timeline, files)
+    return check_statistics(table, schema, files) + check_record_index(
+        table, look.timeline, files, choose_files(look, None)
+    )
 
 
 def _load_schema(table: HudiTable, look: Look) -> pa.Schema | None:

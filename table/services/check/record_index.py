@@ -1,6 +1,6 @@
 """Compares the record index of the metadata table with keys of base files: Hudi's upserts trust it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
@@ -15,16 +15,21 @@ from table.services.check.file_lists import ADVICE
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.storage.interface import Storage
 from table.timeline.timeline import Timeline
-from table.view.file_group import BaseFile
+from table.view.file_group import BaseFile, DataFile
 
 
-def check_record_index(table: HudiTable, timeline: Timeline, files: Iterable[BaseFile]) -> list[Finding]:
-    """Finds keys that the index does not have, or has in another file group.
+def check_record_index(
+    table: HudiTable, timeline: Timeline, files: Iterable[BaseFile], every: Iterable[DataFile]
+) -> list[Finding]:
+    """Finds keys that the index does not have, or has in a file group that does not hold them.
+
+    If a table has a key twice, the index names one of its places.
 
     Args:
         table: the table.
         timeline: its timeline, as the files were listed.
-        files: base files of the newest snapshot.
+        files: base files of the newest snapshot whose keys are looked up.
+        every: all its files.
 
     Raises:
         StorageError: the store fails.
@@ -33,7 +38,8 @@ def check_record_index(table: HudiTable, timeline: Timeline, files: Iterable[Bas
         return []
     try:
         index = RecordIndex(table.storage)
-        wrong = [why for file in files for why in _wrong(table.storage, file, index)]
+        groups = {(file.partition_path, file.file_id): file for file in every if isinstance(file, BaseFile)}
+        wrong = [why for file in files for why in _wrong(table.storage, file, index, groups)]
     except Failures as error:
         if _has_changed(table, timeline):
             return []
@@ -53,17 +59,28 @@ def _has_changed(table: HudiTable, timeline: Timeline) -> bool:
     return table.load_timeline().files != timeline.files
 
 
-def _wrong(storage: Storage, file: BaseFile, index: RecordIndex) -> Iterable[str]:
+def _wrong(
+    storage: Storage, file: BaseFile, index: RecordIndex, groups: Mapping[tuple[str, str], BaseFile]
+) -> Iterable[str]:
     try:
-        with StoredBaseFile(storage, file.path, file.size_bytes) as stored:
-            keys = pa.chunked_array(stored.read_keys(range(len(stored.group_rows))), pa.string()).combine_chunks()
+        keys = _read_keys(storage, file)
+        found = index.find(keys)
+        elsewhere: dict[tuple[str, str], list[str]] = {}
+        for key in keys.to_pylist():
+            location = found.get(key)
+            if location is None:
+                yield f"{key!r}, which it lacks"
+            elif (place := (location.partition_path, location.file_id)) != (file.partition_path, file.file_id):
+                elsewhere.setdefault(place, []).append(key)
+        for place, told in elsewhere.items():
+            held = set(_read_keys(storage, groups[place]).to_pylist()) if place in groups else set()
+            yield from (
+                f"{key!r}, which is in {file.path}, and not in {'/'.join(place)}" for key in told if key not in held
+            )
     except (CorruptFileError, FileNotFoundError, StorageError):
         return  # the check of contents says it
-    found = index.find(keys)
-    place = (file.partition_path, file.file_id)
-    for key in keys.to_pylist():
-        location = found.get(key)
-        if location is None:
-            yield f"{key!r}, which it lacks"
-        elif (location.partition_path, location.file_id) != place:
-            yield f"{key!r}, which is in {file.path}, and not in {location.partition_path}/{location.file_id}"
+
+
+def _read_keys(storage: Storage, file: BaseFile) -> pa.Array:
+    with StoredBaseFile(storage, file.path, file.size_bytes) as stored:
+        return pa.chunked_array(stored.read_keys(range(len(stored.group_rows))), pa.string()).combine_chunks()

@@ -666,7 +666,7 @@ def build_listed(seed, *, has_statistics=False, has_record_index=False):
     with mock.patch.object(clock, "now_ms", return_value=world.now_ms):
         table = create_table(SimStorage(disk), config)
         # several writers make none
-        wanted = WantedIndexes(SCHEMA if has_statistics else None, list if has_record_index else None)
+        wanted = WantedIndexes(SCHEMA if has_statistics else None, (lambda _: ()) if has_record_index else None)
         make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, wanted)
     for owner in "ab"[: 2 if several else 1]:
         made = upsert_batches if r.random() < 0.7 else insert_batches

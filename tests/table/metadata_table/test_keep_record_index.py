@@ -1,15 +1,22 @@
 """A record index names the file group of each key, behind every action, or is gone."""
 
+import contextlib
+import shutil
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from engine import Engine, form_of, leave_a_dead_batch, rows
 from record_index import assert_record_index_is_right, locations
 
+from hudistream import erase
+from streaming.batch import micro_batch
 from table import HudiTable as UserTable
 from table import UnsupportedTableError, read_table
 from table.config.metadata_indexes import FILES, RECORD_INDEX
 from table.config.table_config import update_properties
+from table.errors import HudiError
 from table.files.key_changes import KeyChanges
 from table.hudi_table import HudiTable
 from table.metadata_table import compact as compact_module
@@ -232,3 +239,95 @@ def test_a_clustering_drops_it(tmp_path):
     assert indexes(path) == {FILES}
     assert sorted(read_table(path).column("id").to_pylist()) == before
     assert check(HudiTable.open(path)).is_sound
+
+
+BY_PATH = {"hoodie.index.type": "BLOOM"}
+
+
+def test_a_delete_drops_it_where_the_key_may_be_in_another_partition_path(tmp_path, logs):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path, **BY_PATH)
+    engine.write(2, rows([1], partition=lambda _: "p9", ts=5))
+    assert locations(path)["k1"][0] == "p9"
+    assert check(HudiTable.open(path), sample=None).is_sound  # it names one of the places
+    engine.writer.stop()
+    sink(path, **BY_PATH, **{"hoodie.datasource.write.operation": "delete"}).write(None, rows([1]))
+    assert indexes(path) == {FILES}
+    assert [entry["event"] for entry in logs].count("metadata_indexes_dropped") == 1
+
+
+def test_of_two_rows_with_one_key_one_may_stay(tmp_path):
+    path = str(tmp_path / "t")
+    more = {"hoodie.datasource.write.operation": "insert"}
+    for ts in (1, 10):
+        engine = sink(path, **more)
+        engine.write(None, rows([1, 2, 4], ts=ts, partition=lambda _: "p"))
+        engine.writer.stop()
+    removed = rows([1, 4], ts=5, partition=lambda _: "p")
+    sink(path).write(None, removed.append_column("_hoodie_is_deleted", pa.array([True, False])))
+    left = read_table(path, ["id", "ts"]).to_pylist()
+    assert [row["ts"] for row in left if row["id"] == "k1"] == [10]
+    assert "k1" in locations(path)
+    assert check(HudiTable.open(path), sample=None).is_sound
+
+
+def test_a_task_tells_keys_within_a_bound(tmp_path, monkeypatch, logs):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+    monkeypatch.setattr("table.write.context._MOST_TOLD_BYTES", 12)
+    engine.write(2, rows(range(100, 103)))
+    assert RECORD_INDEX in indexes(path)
+    engine.write(3, rows(range(200, 240)))
+    assert indexes(path) == {FILES}
+    assert "not known" in next(e["why"] for e in logs if e["event"] == "metadata_indexes_dropped")
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_key_that_no_hfile_holds_leaves_no_index(tmp_path, is_made):
+    path = str(tmp_path / "t")
+    long = rows([1], ts=9).set_column(0, "id", pa.array(["x" * 70_000]))
+    if is_made:
+        engine = indexed_table(path)
+    else:
+        engine = sink(path, **{"hoodie.metadata.enable": "false"})
+        engine.write(0, long)
+        engine.writer.stop()
+        engine = sink(path)
+    engine.write(2, long)
+    assert indexes(path) == {FILES}
+    assert "x" * 70_000 in read_table(path).column("id").to_pylist()
+
+
+def test_what_others_write_before_it_is_made_is_in_it(tmp_path, monkeypatch):
+    """The index is made from the timeline by which the lists are made, and not from an earlier one."""
+    path = str(tmp_path / "t")
+    sink(path, **{"hoodie.metadata.enable": "false"}).write(0, rows(range(9)))
+    shutil.copytree(path, f"{path}2")
+    other = sink(f"{path}2", **{"hoodie.metadata.enable": "false"})
+    other.write(1, rows(range(100, 105), ts=2))
+    other.writer.stop()
+    real = micro_batch.with_lists
+
+    def later(snapshot, options):
+        for file in Path(f"{path}2").rglob("*"):
+            here = Path(path, file.relative_to(f"{path}2"))
+            if file.is_file() and ".hudistream" not in str(file) and not here.exists():
+                here.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, here)
+        return real(snapshot, options)
+
+    monkeypatch.setattr(micro_batch, "with_lists", later)
+    with contextlib.suppress(HudiError):
+        sink(path).write(1, rows([200], ts=3))
+    assert "k100" in read_table(path).column("id").to_pylist()
+    if RECORD_INDEX in indexes(path):
+        assert {"k100", "k104"} <= locations(path).keys()
+
+
+def test_an_erasure_drops_it(tmp_path):
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+    engine.writer.stop()
+    assert erase(path, ["k5"], options={"hudistream.clean.grace.ms": "0"}).is_final
+    assert indexes(path) == {FILES}
+    assert not [file for file in Path(path).rglob("*") if file.is_file() and b"k5" in file.read_bytes()]

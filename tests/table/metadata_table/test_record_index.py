@@ -4,11 +4,17 @@ import pyarrow as pa
 import pytest
 
 from table.config.metadata_indexes import RECORD_INDEX
-from table.errors import UnsupportedTableError
+from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.key_changes import KeyChanges
 from table.metadata_table import record_index
 from table.metadata_table.record_codec import schema_of
-from table.metadata_table.record_index import encode_location, new_locations, newest_location
+from table.metadata_table.record_index import (
+    Location,
+    decode_location,
+    encode_location,
+    new_locations,
+    newest_location,
+)
 from table.metadata_table.records import Value
 
 UUID_ID = "0d701a8c-e374-48b8-af61-c842ca1337e8-0"
@@ -32,11 +38,31 @@ def test_a_location_is_the_one_of_hudi():
     assert encode_location("us", UUID_ID, MADE_MS, 9).hex() == OF_HUDI
 
 
-@pytest.mark.parametrize("file_id", ["00000001-x", UUID_ID[:-2], f"{UUID_ID}x", UUID_ID.upper()])
+@pytest.mark.parametrize("file_id", ["00000001-x", f"{UUID_ID}x", UUID_ID.upper(), f"{UUID_ID[:-2]}-"])
 def test_an_id_that_is_no_uuid_is_kept_as_text(file_id):
     value = encode_location("", file_id, 1, 8)
     assert newest_location([Value(value, schema_of(8))], 8) == value
     assert file_id.encode() in value
+    assert decode_location([Value(value, schema_of(8))]) == Location("", file_id, 1)
+
+
+@pytest.mark.parametrize("file_id", [UUID_ID, UUID_ID[:-2], f"{UUID_ID[:-2]}-17"])
+def test_a_location_is_decoded(file_id):
+    value = encode_location("a/b", file_id, 7, 9)
+    assert file_id.encode() not in value
+    assert decode_location([Value(value, schema_of(9))]) == Location("a/b", file_id, 7)
+
+
+def test_where_a_key_is_after_a_delete():
+    one = Value(encode_location("a", UUID_ID, 7, 8), schema_of(8))
+    assert decode_location([one, Value(None, "")]) is None
+    with pytest.raises(CorruptFileError, match="damaged"):
+        decode_location([Value(b"\x07", schema_of(8))])
+
+
+def test_a_key_that_no_hfile_holds_is_refused():
+    with pytest.raises(UnsupportedTableError, match="a key has 32768 bytes"):
+        new_locations({("", UUID_ID): KeyChanges(keys("a", "x" * 32768))}, 8, 5)
 
 
 @pytest.mark.parametrize("count", [1, 2, 10])

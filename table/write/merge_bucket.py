@@ -131,7 +131,7 @@ class FileMerge:
         self.updated = self.deleted = 0
         self.gone: list[pa.Array] = []
         self.stays: list[pa.Array] = []
-        self._has_doubles = len(changes.matches) > len(np.unique(changes.matches))
+        self._has_doubles = self._changes is not changes
 
     @property
     def gone_keys(self) -> tuple[pa.Array, ...]:
@@ -226,7 +226,7 @@ class FileMerge:
             self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted
             if merged.deleted and self._context.tells_keys:
                 self.gone += rows.column(RECORD_KEY).take(pa.array(merged.gone)).chunks
-            if self._has_doubles:  # of a key that it deletes, another row may stay
+            if self._has_doubles and self._context.tells_keys:  # of a key that it deletes, another row may stay
                 stays = np.setdiff1d(np.flatnonzero(found >= 0), merged.gone)
                 self.stays += rows.column(RECORD_KEY).take(pa.array(stays)).chunks
 

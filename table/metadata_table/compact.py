@@ -17,6 +17,7 @@ from table.log import get_logger
 from table.metadata_table.column_stats import widened_value
 from table.metadata_table.file_lists import read_lists
 from table.metadata_table.groups import read_records
+from table.metadata_table.location_codec import newest_location
 from table.metadata_table.metadata_table import (
     GroupKey,
     MetadataTable,
@@ -26,7 +27,6 @@ from table.metadata_table.metadata_table import (
     slices_in,
 )
 from table.metadata_table.record_codec import encode_record, schema_of
-from table.metadata_table.record_index import newest_location
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType
 from table.storage.interface import FileInfo, Storage, join
 from table.timeline.active_timeline import begin_instant, create_settled, delete_instant_file

@@ -5,8 +5,8 @@ import pyarrow as pa
 from table.config.metadata_indexes import RECORD_INDEX
 from table.metadata_table.groups import read_records
 from table.metadata_table.index_keys import groups_of_keys
+from table.metadata_table.location_codec import Location, decode_location
 from table.metadata_table.metadata_table import MetadataTable, count_groups, slices_in
-from table.metadata_table.record_index import Location, decode_location
 from table.storage.interface import Storage
 from table.view.file_group import committed_instants
 

@@ -10,9 +10,9 @@ from table import read_table
 from table.config.metadata_indexes import RECORD_INDEX
 from table.hudi_table import HudiTable
 from table.metadata_table.groups import read_records
+from table.metadata_table.location_codec import newest_location
 from table.metadata_table.metadata_table import MetadataTable, slices_in
 from table.metadata_table.record_codec import parsed_schema, schema_of
-from table.metadata_table.record_index import newest_location
 from table.view.file_group import committed_instants
 
 

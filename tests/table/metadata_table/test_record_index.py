@@ -7,14 +7,9 @@ from table.config.metadata_indexes import RECORD_INDEX
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.key_changes import KeyChanges
 from table.metadata_table import record_index
+from table.metadata_table.location_codec import Location, decode_location, encode_location, newest_location
 from table.metadata_table.record_codec import schema_of
-from table.metadata_table.record_index import (
-    Location,
-    decode_location,
-    encode_location,
-    new_locations,
-    newest_location,
-)
+from table.metadata_table.record_index import new_locations
 from table.metadata_table.records import Value
 
 UUID_ID = "0d701a8c-e374-48b8-af61-c842ca1337e8-0"

@@ -102,7 +102,7 @@ def test_a_chain_killed_at_random_moments_loses_and_doubles_nothing(tmp_path):
     seed = int(os.environ.get("HUDISTREAM_SEED", time.time_ns() % 10**6))
     print("seed", seed)
     moments = random.Random(seed)
-    load_example().make_events(str(tmp_path), files=12 * KILLS)
+    load_example().make_events(str(tmp_path), files=20 * KILLS)
     for killed in range(KILLS):
         process = start(python, tmp_path)
         assert process.stdout.readline() == "READY\n"

@@ -6,6 +6,7 @@ With ``repair`` the check holds the table, so that no writer that knows leases i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -82,7 +83,7 @@ def _check_metadata_table(table: HudiTable, look: Look, sample: int | None) -> l
         return found
     files = [file for file in choose_files(look, sample) if isinstance(file, BaseFile)]
     return check_statistics(table, schema, files) + check_record_index(
-        table, look.timeline, files, choose_files(look, None)
+        table, look.timeline, files, partial(choose_files, look, None)
     )
 
 

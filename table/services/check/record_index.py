@@ -1,6 +1,6 @@
 """Compares the record index of the metadata table with keys of base files: Hudi's upserts trust it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from table.view.file_group import BaseFile, DataFile
 
 
 def check_record_index(
-    table: HudiTable, timeline: Timeline, files: Iterable[BaseFile], every: Iterable[DataFile]
+    table: HudiTable, timeline: Timeline, files: Iterable[BaseFile], list_all: Callable[[], Iterable[DataFile]]
 ) -> list[Finding]:
     """Finds keys that the index does not have, or has in a file group that does not hold them.
 
@@ -29,7 +29,7 @@ def check_record_index(
         table: the table.
         timeline: its timeline, as the files were listed.
         files: base files of the newest snapshot whose keys are looked up.
-        every: all its files.
+        list_all: lists all its files.
 
     Raises:
         StorageError: the store fails.
@@ -38,7 +38,7 @@ def check_record_index(
         return []
     try:
         index = RecordIndex(table.storage)
-        groups = {(file.partition_path, file.file_id): file for file in every if isinstance(file, BaseFile)}
+        groups = {(file.partition_path, file.file_id): file for file in list_all() if isinstance(file, BaseFile)}
         wrong = [why for file in files for why in _wrong(table.storage, file, index, groups)]
     except Failures as error:
         if _has_changed(table, timeline):
@@ -62,25 +62,25 @@ def _has_changed(table: HudiTable, timeline: Timeline) -> bool:
 def _wrong(
     storage: Storage, file: BaseFile, index: RecordIndex, groups: Mapping[tuple[str, str], BaseFile]
 ) -> Iterable[str]:
-    try:
-        keys = _read_keys(storage, file)
-        found = index.find(keys)
-        elsewhere: dict[tuple[str, str], list[str]] = {}
-        for key in keys.to_pylist():
-            location = found.get(key)
-            if location is None:
-                yield f"{key!r}, which it lacks"
-            elif (place := (location.partition_path, location.file_id)) != (file.partition_path, file.file_id):
-                elsewhere.setdefault(place, []).append(key)
-        for place, told in elsewhere.items():
-            held = set(_read_keys(storage, groups[place]).to_pylist()) if place in groups else set()
-            yield from (
-                f"{key!r}, which is in {file.path}, and not in {'/'.join(place)}" for key in told if key not in held
-            )
-    except (CorruptFileError, FileNotFoundError, StorageError):
-        return  # the check of contents says it
+    keys = _read_keys(storage, file)
+    found = index.find(keys)
+    elsewhere: dict[tuple[str, str], list[str]] = {}
+    for key in keys.to_pylist():
+        location = found.get(key)
+        if location is None:
+            yield f"{key!r}, which it lacks"
+        elif (place := (location.partition_path, location.file_id)) != (file.partition_path, file.file_id):
+            elsewhere.setdefault(place, []).append(key)
+    for place, told in elsewhere.items():
+        held = set(_read_keys(storage, groups[place]).to_pylist()) if place in groups else set()
+        lost = (key for key in told if key not in held)
+        yield from (f"{key!r}, which is in {file.path}, and not in {'/'.join(place)}" for key in lost)
 
 
 def _read_keys(storage: Storage, file: BaseFile) -> pa.Array:
-    with StoredBaseFile(storage, file.path, file.size_bytes) as stored:
-        return pa.chunked_array(stored.read_keys(range(len(stored.group_rows))), pa.string()).combine_chunks()
+    """The keys of a file; none where it cannot be read, which the check of contents says."""
+    try:
+        with StoredBaseFile(storage, file.path, file.size_bytes) as stored:
+            return pa.chunked_array(stored.read_keys(range(len(stored.group_rows))), pa.string()).combine_chunks()
+    except (CorruptFileError, FileNotFoundError, StorageError):
+        return pa.array([], pa.string())

@@ -332,3 +332,12 @@ def test_an_erasure_drops_it(tmp_path):
     assert erase(path, [key], options={"hudistream.clean.grace.ms": "0"}).is_final
     assert indexes(path) == {FILES}
     assert not [file for file in Path(path).rglob("*") if file.is_file() and key.encode() in file.read_bytes()]
+
+
+def test_check_finds_an_index_that_is_damaged(tmp_path):
+    path = str(tmp_path / "t")
+    indexed_table(path).writer.stop()
+    for file in Path(path, ".hoodie/metadata/record_index").glob(".record-index-*.log.1_0-*"):
+        file.write_bytes(file.read_bytes()[:-9])
+    [told] = [one for one in check(HudiTable.open(path), sample=None).findings if one.kind is Kind.METADATA_TABLE]
+    assert "cannot be read" in told.text

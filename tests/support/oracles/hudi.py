@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +28,10 @@ CANNOT_COMPARE = "java.lang.ClassCastException: class java.lang.Integer cannot b
 
 class HudiError(Exception):
     """What real Hudi raised."""
+
+
+def _is_listed(row):
+    return row["is_present_in_fs"] and row["is_present_in_metadata"] and row["fs_size"] == row["metadata_size"]
 
 
 class Hudi:
@@ -152,6 +157,16 @@ class Hudi:
     def sql(self, *statements):
         """Runs SQL statements; a list of rows each."""
         return self._call(do="sql", statements=list(statements))
+
+    def unequal_lists(self, path):
+        """By Hudi's own validation: the files that its metadata table and the store do not agree on, as dictionaries."""
+        named = "listed_" + uuid.uuid4().hex
+        made = f"create table {named} using hudi location '{path}'"
+        _, rows, _ = self.sql(
+            made, f"call validate_metadata_table_files(table => '{named}', verbose => true)", f"drop table {named}"
+        )
+        assert rows
+        return [row for row in rows if not _is_listed(row)]
 
     def stop(self):
         """Ends the process. The next call starts another one."""

@@ -20,6 +20,7 @@ from streaming.batch.partition_advice import PartitionAdvice
 from streaming.batch.profile_cache import ProfileCache, tell_small_files
 from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
+from streaming.batch.record_index import index_as_of, see_index
 from streaming.batch.recovery import Recovery
 from streaming.batch.replaced import find_leaving, list_replaced
 from streaming.batch.services import TableServices
@@ -44,6 +45,7 @@ from table.errors import (
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.metadata_table.known_lists import KnownLists
+from table.metadata_table.read_record_index import SeenRecordIndex
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.quarantine.place import table_key
@@ -54,11 +56,7 @@ from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.commit_cache import CommitCache
 from table.timeline.metadata.commit import CommitMetadata
-from table.transaction.commit import (
-    begin_commit,
-    complete_commit,
-    withdraw_commit,
-)
+from table.transaction.commit import begin_commit, complete_commit, withdraw_commit
 from table.transaction.commit_facts import PendingCommit
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
@@ -292,13 +290,14 @@ class MicroBatchWriter:
         leaving = find_leaving(options, snapshot, agreed.keys, batch.workers)
         operation = options.effective_operation
         action = action_of(operation, snapshot.config.table_type)
+        index = see_index(snapshot.table, options)  # before the timeline is listed from which the batch is planned
         pending = begin_commit(snapshot, operation.hudi_name, identity, self.lease, action)
         self.lease.beat_for(pending.time, identity, pending.sight)
         try:
             # other writers may have committed or archived instants meanwhile
             if pending.seen.timeline.committed_times != snapshot.timeline.committed_times:
                 agreed = agree(options, pending.seen, columns, profiles)
-            scene = self._look_around(options, pending, agreed.profile)
+            scene = self._look_around(options, pending, agreed.profile, index)
             parallelism = batch.workers.parallelism
             plan = plan_tasks(options, snapshot.config, agreed.profile, agreed.schema, scene, parallelism)
             tell_small_files(self.table, plan.small_files)
@@ -312,16 +311,19 @@ class MicroBatchWriter:
             plan = replace(plan, quarantine=aside)
         return BatchJob(batch.batch_id, options, turn, agreed, leaving, pending, plan)
 
-    def _look_around(self, options: WriteOptions, pending: PendingCommit, profile: WriteProfile) -> Scene:
+    def _look_around(
+        self, options: WriteOptions, pending: PendingCommit, profile: WriteProfile, seen: SeenRecordIndex | None
+    ) -> Scene:
         snapshot = pending.seen
-        unknown = looks_everywhere(options) and not profile.is_complete
+        index = index_as_of(snapshot.table, seen, snapshot.timeline)
+        unknown = looks_everywhere(options) and not profile.is_complete and index is None
         paths = tuple(snapshot.list_partition_paths()) if unknown else ()
         logs = None
         if snapshot.config.table_type == TableType.MERGE_ON_READ:
             compacting = load_compacting(self._storage, pending.compactions).items()
             logs = LogPlan({key: found.time for key, found in compacting}, options.sizes.groups_filled)
         share = self.lease.find_share()
-        return Scene(self._storage, snapshot.listing, pending.time, snapshot.slicing, paths, logs, share)
+        return Scene(self._storage, snapshot.listing, pending.time, snapshot.slicing, paths, logs, share, index)
 
     def _list_replaced(self, job: BatchJob, result: TaskResult) -> Mapping[str, tuple[str, ...]]:
         operation = job.options.effective_operation

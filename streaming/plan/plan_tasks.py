@@ -23,6 +23,7 @@ from table.config.table_config import MERGER_VERSION, TableConfig
 from table.errors import InvalidConfigError
 from table.index.virtual_keys import virtual_keys_of
 from table.keys.keygen import find_key_column
+from table.metadata_table.read_record_index import RecordIndex
 from table.metadata_table.statistics import ranged_columns
 from table.options.choices import BadRowsShown, IndexType, TableType
 from table.options.groups import LogFileSettings
@@ -180,9 +181,11 @@ class Scene:
         listing: lists the table's files.
         instant_time: the commit's.
         committed: the instants that decide which files are visible.
-        partition_paths: of the table; filled only for a global index whose profile does not know all paths.
+        partition_paths: of the table; filled only for a global index whose profile does not know all paths, without
+            `record_index`.
         logs: for merge-on-read tables.
         share: this writer's number among the writers of the table, and the number of writers.
+        record_index: the table's, if the batch looks up keys by it.
     """
 
     storage: Storage
@@ -192,6 +195,7 @@ class Scene:
     partition_paths: tuple[str, ...] = ()
     logs: LogPlan | None = None
     share: tuple[int, int] = (0, 1)
+    record_index: RecordIndex | None = None
 
 
 def plan_tasks(
@@ -229,6 +233,7 @@ def plan_tasks(
             files=files,
             partition_paths=scene.partition_paths,
             virtual=virtual_keys_of(config, schema),
+            record_index=scene.record_index,
         )
     else:
         routes = plan_routes(profile, rules, most, options.tasks.slots_per_partition)

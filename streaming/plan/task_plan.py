@@ -12,6 +12,7 @@ from streaming.plan.live_files import LiveFiles
 from streaming.plan.quarantine import Quarantine
 from streaming.plan.routes import Routes
 from table.index.virtual_keys import VirtualKeys
+from table.metadata_table.read_record_index import RecordIndex
 from table.options.choices import IndexType
 from table.view.file_group import CommittedInstants
 from table.view.listing import Listing
@@ -46,6 +47,7 @@ class ChangePlan:
         apart: whether other tasks look up the keys than the tasks that write.
         to_logs: changes of file groups go to log files: the table is merge-on-read.
         virtual: how keys of stored rows are made where the table does not store them.
+        record_index: says which file groups hold the keys; None: the files are asked.
     """
 
     index: IndexType
@@ -62,6 +64,7 @@ class ChangePlan:
     apart: bool = False
     to_logs: bool = False
     virtual: VirtualKeys | None = None
+    record_index: RecordIndex | None = None
 
     @property
     def is_global(self) -> bool:

@@ -1,8 +1,8 @@
 """Finds the files that already hold keys of a task's rows, with any index."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from zlib import crc32
 
@@ -22,6 +22,8 @@ from table.files.base.summary import FileContents
 from table.index.bucket import bucket_numbers, bucket_of_file_id
 from table.index.key_cache import KeyCache
 from table.index.key_lookup import FileHits, LookupCounts, find_keys
+from table.metadata_table.file_lists import Failures
+from table.metadata_table.read_record_index import RecordIndex
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
@@ -29,6 +31,7 @@ from table.view.file_system_view import list_file_groups
 
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
+FilesOf = Callable[[Sequence[str]], Sequence[BaseFile]]
 
 
 @dataclass(frozen=True)
@@ -72,17 +75,43 @@ class Locator:
             InvalidConfigError: the files do not fit the bucket index.
         """
         started_s = clock.monotonic_s()
-        encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
-        keys, codes = encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
+        keys, codes = _encoded_keys(rows)
         hits, counts, buckets = self._look_for(keys, files)
-        known = np.zeros(len(keys), np.bool_)
-        for hit in hits:
-            known[hit.sought] = True
-        last = np.zeros(len(keys), np.int64)
-        last[codes] = np.arange(len(rows))
-        counts += LookupCounts(spent_ms=clock.ms_since(started_s))
-        at_rows = [hit.at(last) for hit in hits]
-        return Located(at_rows, counts, known[codes], None if buckets is None else buckets[codes])
+        return _located(hits, counts + LookupCounts(spent_ms=clock.ms_since(started_s)), codes, len(keys), buckets)
+
+    def locate_by_index(self, rows: pa.Table, index: RecordIndex, files_of: FilesOf) -> Located | None:
+        """As `locate`, where a record index says which file groups hold the keys, and that no other one does.
+
+        Args:
+            rows: with ``_hoodie_record_key``.
+            index: as of the snapshot from which the batch was planned.
+            files_of: returns the live files of some partition paths.
+
+        Returns:
+            Where the keys are; None where the index cannot be read, or a file does not hold what the index says.
+        """
+        started_s = clock.monotonic_s()
+        keys, codes = _encoded_keys(rows)
+        try:
+            places = index.find(keys)
+        except Failures:
+            return None  # it was dropped meanwhile, or compacted twice
+        by_group: dict[tuple[str, str], list[int]] = {}
+        for at, key in enumerate(keys.to_pylist()):
+            if key in places:
+                by_group.setdefault((places[key].partition_path, places[key].file_id), []).append(at)
+        files = {(file.partition_path, file.file_id): file for file in files_of(sorted({path for path, _ in by_group}))}
+        if by_group.keys() - files.keys():
+            return None
+        hits = []
+        for group in sorted(by_group):
+            mine = np.array(by_group[group])
+            found = self._find_keys_in(files[group], keys.take(pa.array(mine)), mine)
+            if sum(len(np.unique(hit.sought)) for hit in found) < len(mine):
+                return None
+            hits += found
+        counts = LookupCounts(keys=len(keys), files=len(hits), read=len(hits), spent_ms=clock.ms_since(started_s))
+        return _located(hits, replace(counts, indexed=len(keys)), codes, len(keys))
 
     def resolve(self, rows: pa.Table, files: Sequence[BaseFile]) -> Located:
         """Finds the positions of tagged rows' keys in their files. Other tasks have found the file groups.
@@ -113,7 +142,9 @@ class Locator:
             rows: with ``_hoodie_record_key``, no key twice.
             positions: positions of the rows in a larger table; the hits then refer to that table.
         """
-        keys = rows.column(RECORD_KEY).combine_chunks()
+        return self._find_keys_in(file, rows.column(RECORD_KEY).combine_chunks(), positions)
+
+    def _find_keys_in(self, file: BaseFile, keys: pa.Array, positions: Positions | None = None) -> list[FileHits]:
         hits, _ = self._find([file], keys, prune=False, ranges=False)
         return hits if positions is None else [hit.at(positions) for hit in hits]
 
@@ -154,6 +185,33 @@ class Locator:
 
     def _buckets_of(self, keys: pa.Array) -> Positions:
         return bucket_numbers(keys, self._changes.buckets, self._changes.bucket_fields)
+
+
+def _encoded_keys(rows: pa.Table) -> tuple[pa.Array, Positions]:
+    """The keys of rows, each once, and for each row the position of its key."""
+    encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
+
+
+def _located(
+    hits: Sequence[FileHits], counts: LookupCounts, codes: Positions, count: int, buckets: Positions | None = None
+) -> Located:
+    """Turns positions of keys into positions of rows.
+
+    Args:
+        hits: with positions of keys.
+        counts: the cost of the lookup.
+        codes: for each row the position of its key.
+        count: number of keys.
+        buckets: for each key its bucket.
+    """
+    known = np.zeros(count, np.bool_)
+    for hit in hits:
+        known[hit.sought] = True
+    last = np.zeros(count, np.int64)
+    last[codes] = np.arange(len(codes))
+    at_rows = [hit.at(last) for hit in hits]
+    return Located(at_rows, counts, known[codes], None if buckets is None else buckets[codes])
 
 
 def decode_lookups(rows: pa.Table) -> LookupCounts:

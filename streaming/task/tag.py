@@ -120,8 +120,12 @@ class _Tagger:
         if not len(rows):
             return
         rows = combine_rows(rows, self._plan.context.merge) if self._changes.combines else rows
-        files = self._find_files(pc.unique(rows.column(PARTITION_PATH)).to_pylist())
-        located = self._locator.locate(rows, files)
+        index, located = self._changes.record_index, None
+        if index is not None:
+            located = self._locator.locate_by_index(rows, index, self._files_of)
+        if located is None:
+            files = self._find_files(pc.unique(rows.column(PARTITION_PATH)).to_pylist())
+            located = self._locator.locate(rows, files)
         counts: LookupCounts | None = located.counts
         for part in self._parts(rows, located):
             if len(part.rows):
@@ -145,9 +149,15 @@ class _Tagger:
         if not changes.is_global:
             return self._files_of(paths)
         if self._everywhere is None:
-            paths = sorted(changes.files) if changes.files.is_complete else changes.partition_paths
-            self._everywhere = self._files_of(paths)
+            self._everywhere = self._files_of(self._all_paths())
         return self._everywhere
+
+    def _all_paths(self) -> Sequence[str]:
+        changes = self._changes
+        if changes.files.is_complete:
+            return sorted(changes.files)
+        # the driver did not list them for a batch that finds its keys by the record index
+        return changes.partition_paths if changes.record_index is None else self._plan.listing.list_partition_paths()
 
     def _files_of(self, paths: Iterable[str]) -> Sequence[BaseFile]:
         found: list[BaseFile] = []

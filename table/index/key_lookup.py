@@ -63,6 +63,7 @@ class LookupCounts:
         pruned_by_filter: files that the bloom filter excluded.
         read: files whose keys were read, or taken from the cache.
         false_positives: files among these that hold none of the keys although the filter did not exclude them.
+        indexed: keys that the record index placed, or did not have, so that no footer was asked.
         spent_ms: time of all tasks together.
         update_ms: time of all tasks together to add the new files to the cache of keys.
     """
@@ -73,6 +74,7 @@ class LookupCounts:
     pruned_by_filter: int = 0
     read: int = 0
     false_positives: int = 0
+    indexed: int = 0
     spent_ms: float = field(default=0.0, compare=False)
     update_ms: float = field(default=0.0, compare=False)
 

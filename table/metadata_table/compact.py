@@ -25,6 +25,7 @@ from table.metadata_table.metadata_table import (
     is_making,
     planned_groups,
     slices_in,
+    unfinished_times,
 )
 from table.metadata_table.record_codec import encode_record, schema_of
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType
@@ -74,7 +75,7 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
     deltas = [one for one in now.completed_of(Action.DELTA_COMMIT) if one.time > begins and not is_making(one.time)]
     if pending is None and min(len(found.log_files), len(deltas)) < delta_commits:
         return False
-    waits = now.pending_of(Action.DELTA_COMMIT) or _has_decided(storage, timeline) or not _are_final(now, timeline)
+    waits = now.pending_of(Action.DELTA_COMMIT) or _has_decided(storage, timeline) or unfinished_times(now, timeline)
     if waits:
         if len(found.log_files) > _MOST * delta_commits:
             raise UnsupportedTableError(f"{len(found.log_files)} log files of the lists could not be compacted")
@@ -114,22 +115,6 @@ def _has_decided(storage: Storage, timeline: Timeline) -> bool:
     """Whether a pending action has decided its completion time: its delta commit may come, and lie before ours."""
     ends = (find_end(storage, one.time, one.action) for one in timeline.pending if one.action in DECIDED_ACTIONS)
     return any(end is not None and end.is_commit for end in ends)
-
-
-def _are_final(own: Timeline, timeline: Timeline) -> bool:
-    """Whether no delta commit can be taken back: the table has completed each of their actions (pure).
-
-    Hudi's writers complete a delta commit first, and may die before the action is complete.
-
-    Args:
-        own: timeline of the metadata table.
-        timeline: of the table, listed earlier.
-    """
-    done = {instant.time for instant in timeline if instant.is_completed}
-    pending = {instant.time for instant in timeline.pending}
-    first = timeline.first_active_time or ""  # of the writes: archival may leave older rollbacks and cleans
-    times = (one.time for one in own.completed_of(Action.DELTA_COMMIT) if not is_making(one.time))
-    return all(time in done or (time < first and time not in pending) for time in times)
 
 
 def _choose_time(own: Timeline) -> str:

@@ -80,7 +80,7 @@ def load_file_lists(storage: Storage, known: Iterable[str]) -> FileLists:
     """
     own = MetadataTable.open(storage)
     timeline, entries = own.load_timeline(), own.list_files()
-    _check_knows(timeline, known)
+    check_knows(timeline, known)
     committed = committed_instants(timeline, {})
     lists = read_lists(own, find_slice(entries, committed), committed)
     now = load_table_config(storage)
@@ -103,10 +103,17 @@ def read_lists(own: MetadataTable, found: FileSlice, committed: CommittedInstant
     return FileLists(base, logs)
 
 
-def _check_knows(timeline: Timeline, known: Iterable[str]) -> None:
+def check_knows(timeline: Timeline, known: Iterable[str]) -> None:
     """Refuses a metadata table that lacks a write: a writer may have ignored it.
 
     Earlier writes than the first on its timeline were listed when it was made, or are archived there.
+
+    Args:
+        timeline: of the metadata table.
+        known: times of completed writes.
+
+    Raises:
+        UnsupportedTableError: names the last write that it does not know.
     """
     begins = first_known(timeline)
     times = {instant.time for instant in timeline.completed_of(*WRITE_ACTIONS)}

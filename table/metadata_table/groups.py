@@ -19,6 +19,7 @@ from table.files.log.delete_block import read_deletes
 from table.files.log.framing import BlockType, Header, LogBlock, Verdict, scan_blocks
 from table.metadata_table.metadata_table import MetadataTable
 from table.metadata_table.records import Value
+from table.metadata_table.stored_bytes import StoredBytes, windows
 from table.view.file_group import CommittedInstants, FileSlice
 
 EMPTY_DELETE_BLOCK = b"\x00\x00\x00\x03\x00\x00\x00\x01\x00"  # Hudi begins each file group with one
@@ -60,6 +61,54 @@ class SliceRecords:
             yield key, [value for _, _, value in found]
 
 
+@dataclass(frozen=True)
+class StoredRecords:
+    """The records of a file slice whose base file stays in the store: for a few keys of many.
+
+    Attributes:
+        base: the base file, and its bytes; None where there are only log files.
+        logs: the layers of the log files, oldest first.
+    """
+
+    base: tuple[HFile, StoredBytes] | None
+    logs: tuple[Layer, ...]
+
+    def find_all(self, keys: Sequence[bytes]) -> dict[bytes, list[Value]]:
+        """What the layers say of each key, oldest first. The blocks that may have one are read side by side.
+
+        Args:
+            keys: ascending, none twice.
+
+        Raises:
+            CorruptFileError: a block is damaged.
+            FileNotFoundError: the base file was deleted meanwhile.
+            StorageError: the store fails.
+        """
+        found: dict[bytes, list[Value]] = {key: [] for key in keys}
+        if self.base is not None:
+            hfile, stored = self.base
+            places = {key: place for key in keys if (place := hfile.place_of(key)) is not None}
+            placed, at = list(places), 0
+            for count, parts in windows((start, start + size) for start, size in places.values()):
+                stored.load(parts)
+                for key in placed[at : at + count]:
+                    _add(found, key, hfile)
+                at += count
+        for layer in self.logs:
+            for key in keys:
+                _add(found, key, layer)
+        return found
+
+
+def _add(found: dict[bytes, list[Value]], key: bytes, layer: Layer) -> None:
+    if isinstance(layer, HFile):
+        data = layer.find(key)
+        if data is not None:
+            found[key].append(Value(data or None, layer.schema))  # an empty value is a delete
+    elif key in layer:
+        found[key].append(Value(None, ""))
+
+
 def _entries_of(layer: Layer, number: int) -> Iterator[tuple[bytes, int, Value]]:
     if isinstance(layer, HFile):
         schema = layer.schema
@@ -83,10 +132,22 @@ def read_records(own: MetadataTable, found: FileSlice, committed: CommittedInsta
         FileNotFoundError: a file was deleted meanwhile.
     """
     layers: list[Layer] = [HFile(own.storage.read(found.base_file.path))] if found.base_file else []
+    return SliceRecords((*layers, *_read_logs(own, found, committed)))
+
+
+def open_records(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> StoredRecords:
+    """Opens the files of a slice. Log files are read whole. Arguments and errors are those of `read_records`."""
+    base = None
+    if found.base_file is not None:
+        stored = StoredBytes(own.storage, found.base_file.path, found.base_file.size_bytes)
+        base = HFile(stored), stored
+    return StoredRecords(base, tuple(_read_logs(own, found, committed)))
+
+
+def _read_logs(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> Iterator[Layer]:
     for log in found.log_files:
-        blocks = _valid_blocks(own.storage.read(log.path), log.path, committed)
-        layers += [_layer_of(block, log.path) for block in blocks]
-    return SliceRecords(tuple(layers))
+        for block in _valid_blocks(own.storage.read(log.path), log.path, committed):
+            yield _layer_of(block, log.path)
 
 
 def _layer_of(block: LogBlock, path: str) -> Layer:

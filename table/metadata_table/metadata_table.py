@@ -88,6 +88,22 @@ def is_making(time: str) -> bool:
     return time.startswith(MADE) or len(time) > _DIGITS
 
 
+def unfinished_times(own: Timeline, timeline: Timeline) -> frozenset[str]:
+    """The delta commits whose actions the table has not completed: they may be taken back (pure).
+
+    Hudi's writers complete a delta commit first, and may die before the action is complete.
+
+    Args:
+        own: timeline of the metadata table.
+        timeline: of the table.
+    """
+    done = {instant.time for instant in timeline if instant.is_completed}
+    pending = {instant.time for instant in timeline.pending}
+    first = timeline.first_active_time or ""  # of the writes: archival may leave older rollbacks and cleans
+    times = (one.time for one in own.completed_of(Action.DELTA_COMMIT) if not is_making(one.time))
+    return frozenset(time for time in times if time not in done and (time >= first or time in pending))
+
+
 def find_slice(entries: list[FileInfo], committed: CommittedInstants) -> FileSlice:
     """The base file and the log files that list the files of the table (pure).
 

@@ -1,34 +1,46 @@
-"""Reads a record index: the file group of each key (SparkMetadataTableRecordLevelIndex)."""
+"""Reads a record index: the file group of each key (SparkMetadataTableRecordLevelIndex).
+
+An index may be newer than the snapshot of its reader. So the index is seen first, and the table's timeline is listed
+second. What that timeline has not completed is left out. It never lies in a base file of the index: a compaction merges
+only what the table has completed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from table.config.metadata_indexes import RECORD_INDEX
-from table.metadata_table.groups import read_records
+from table.config.table_config import TableConfig, load_table_config
+from table.errors import UnsupportedTableError
+from table.metadata_table.file_lists import check_knows
+from table.metadata_table.groups import open_records
+from table.metadata_table.index_definitions import check_is_global
 from table.metadata_table.index_keys import groups_of_keys
+from table.metadata_table.known_lists import KnownLists
 from table.metadata_table.location_codec import Location, decode_location
-from table.metadata_table.metadata_table import MetadataTable, count_groups, slices_in
-from table.storage.interface import Storage
-from table.view.file_group import committed_instants
+from table.metadata_table.metadata_table import MetadataTable, count_groups, slices_in, unfinished_times
+from table.metadata_table.records import Value
+from table.storage.interface import FileInfo, Storage
+from table.timeline.timeline import Timeline
+from table.view.file_group import CommittedInstants, FileSlice, committed_instants
 
 
+@dataclass(frozen=True)
 class RecordIndex:
-    """The record index of a table.
+    """The record index of a table as of a snapshot. Small: it is sent to workers.
 
-    Args:
-        storage: of the table.
-
-    Raises:
-        UnsupportedTableError: the index has no files.
-        CorruptFileError, StorageError, FileNotFoundError: the metadata table cannot be read.
+    Attributes:
+        own: the metadata table.
+        committed: the delta commits that count.
+        slices: number of a file group of the index -> its files.
+        count: number of these file groups, by which the hash of a key finds its own.
     """
 
-    def __init__(self, storage: Storage) -> None:
-        self._own = MetadataTable.open(storage)
-        self._committed = committed_instants(self._own.load_timeline(), {})
-        entries = self._own.list_files(RECORD_INDEX)
-        self._count = count_groups(entries)
-        slices = slices_in(RECORD_INDEX, entries, self._committed)
-        self._slices = {int(one.file_id.split("-")[-2]): one for one in slices}
+    own: MetadataTable
+    committed: CommittedInstants
+    slices: Mapping[int, FileSlice]
+    count: int
 
     def find(self, keys: pa.Array) -> dict[str, Location]:
         """Where keys are; keys that the index does not have are left out.
@@ -40,13 +52,76 @@ class RecordIndex:
             UnsupportedTableError, CorruptFileError, StorageError, FileNotFoundError: the index cannot be read.
         """
         found: dict[str, Location] = {}
-        by_group: dict[int, list[str]] = {}
-        for key, number in zip(keys.to_pylist(), groups_of_keys(keys, self._count).tolist(), strict=True):
-            by_group.setdefault(number, []).append(key)
-        for number in by_group.keys() & self._slices.keys():
-            records = read_records(self._own, self._slices[number], self._committed)
-            for key in sorted(by_group[number]):  # ascending, so each block is unpacked once
-                location = decode_location(records.find(key.encode()))
+        known: dict[tuple[Value, ...], Location | None] = {}  # keys that came to a file group together have one value
+        by_group: dict[int, set[str]] = {}
+        for key, number in zip(keys.to_pylist(), groups_of_keys(keys, self.count).tolist(), strict=True):
+            by_group.setdefault(number, set()).add(key)
+        for number in sorted(by_group.keys() & self.slices.keys()):
+            records = open_records(self.own, self.slices[number], self.committed)
+            for key, values in records.find_all(sorted(key.encode() for key in by_group[number])).items():
+                said = tuple(values)
+                if said not in known:
+                    known[said] = decode_location(said)
+                location = known[said]
                 if location is not None:
-                    found[key] = location
+                    found[key.decode()] = location
         return found
+
+
+@dataclass(frozen=True)
+class SeenRecordIndex:
+    """A record index as it lay in the store at a moment.
+
+    Attributes:
+        own: the metadata table.
+        timeline: its timeline, listed before the files.
+        entries: the files of the index.
+    """
+
+    own: MetadataTable
+    timeline: Timeline
+    entries: tuple[FileInfo, ...]
+
+    def as_of(self, timeline: Timeline) -> RecordIndex:
+        """The index of the keys that a snapshot has (pure).
+
+        Args:
+            timeline: of the table, listed later than the index was seen.
+
+        Raises:
+            UnsupportedTableError: a write was completed in between, or by a writer that told the index nothing; or the
+                index has no files.
+        """
+        check_knows(self.timeline, timeline.committed_times)
+        undone = unfinished_times(self.timeline, timeline)
+        now = committed_instants(self.timeline, {})
+        committed = replace(now, times=now.times - undone, inflight=now.inflight | undone)
+        entries = list(self.entries)
+        slices = slices_in(RECORD_INDEX, entries, committed)
+        by_number = {int(one.file_id.split("-")[-2]): one for one in slices}
+        return RecordIndex(self.own, committed, by_number, count_groups(entries))
+
+
+def see_record_index(storage: Storage, config: TableConfig, known: KnownLists) -> SeenRecordIndex:
+    """Looks at the record index of a table, and proves that all its files were seen.
+
+    A writer that drops an index deletes it from the table's properties first, and then its files. So the properties and
+    the files are looked at again.
+
+    Args:
+        storage: of the table.
+        config: the table's properties.
+        known: what this process knows of the metadata table.
+
+    Raises:
+        UnsupportedTableError: the table has no record index with one record for each key, or it is being changed.
+        CorruptFileError, StorageError, FileNotFoundError: the metadata table cannot be read.
+    """
+    own, timeline, seen = known.open(storage, config)
+    entries = own.list_files(RECORD_INDEX)
+    if seen is None:
+        check_is_global(storage)
+    now = load_table_config(storage)
+    if now is None or RECORD_INDEX not in now.metadata_indexes or own.list_files(RECORD_INDEX) != entries:
+        raise UnsupportedTableError("the record index is being changed")
+    return SeenRecordIndex(own, timeline, tuple(entries))

@@ -1,22 +1,35 @@
-"""Looks up rows by record key. Files that cannot hold a key are not read, nor are row groups without a hit."""
+"""Looks up rows by record key. Files that cannot hold a key are not read, nor are row groups without a hit.
+
+A record index of the metadata table names the file groups of the keys. Else the footers of all files are asked.
+"""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.config.metadata_indexes import RECORD_INDEX
 from table.errors import InvalidConfigError, UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
 from table.index.key_lookup import positions_of
+from table.log import get_logger
+from table.metadata_table.file_lists import Failures
+from table.metadata_table.read_record_index import see_record_index
 from table.scan.as_of import AsOf
 from table.scan.partition_guarantee import with_folder_values
 from table.scan.pinned import DEFAULT_LIFETIME_S, pinned
 from table.scan.plan import ScanPlan, each_at_once, plan_scan
+from table.scan.predicate import parse_where
 from table.scan.read_slice import deletion_named, read_slice
 from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import FileSlice
+
+_INDEX_PAYS = 32  # files: the index has ten file groups or more, and each costs some requests
+
+log = get_logger("hudistream.read")
 
 
 def lookup(
@@ -38,7 +51,8 @@ def lookup(
 
     Returns:
         Rows in the order of partition paths, file groups and rows. A key without a row is left out. A key has several
-        rows if several partitions have it, or if it was inserted twice.
+        rows if several partitions have it, or if it was inserted twice; in a large table with a record index it has
+        the rows of one file group.
 
     Raises:
         InvalidConfigError: a key is no text, a column is not in the table, or there is no such snapshot.
@@ -53,11 +67,42 @@ def lookup(
     condition = [(RECORD_KEY, "in", sought.to_pylist())]
 
     def plan_them() -> ScanPlan:
+        if as_of is None and RECORD_INDEX in table.config.metadata_indexes:
+            plan = _by_index(table, plan_scan(table, columns, meta_columns=meta_columns), sought)
+            if plan is not None:
+                return replace(plan, predicate=parse_where(condition, plan.schema))
         return plan_scan(table, columns, condition, as_of, meta_columns=meta_columns)
 
     with pinned(table, plan_them, DEFAULT_LIFETIME_S) as (plan, _):
         found = each_at_once(table.storage, lambda one: _rows_in(plan, one, sought), plan.slices)
         return pa.concat_tables([plan.shown.empty_table(), *(rows for tables in found for rows in tables)])
+
+
+def _by_index(table: HudiTable, plan: ScanPlan, keys: pa.Array) -> ScanPlan | None:
+    """The plan with those slices that the record index names.
+
+    Args:
+        table: with a record index.
+        plan: of the newest snapshot as a whole.
+        keys: record keys.
+
+    Returns:
+        The smaller plan; None where footers must be asked: they cost less, or the index is not that of the snapshot.
+    """
+    if len(plan.slices) < _INDEX_PAYS:
+        return None
+    try:
+        seen = see_record_index(table.storage, table.config, table.known_lists)
+        now = table.load_timeline()
+        if now.committed_times != plan.context.committed.times:
+            return None
+        places = seen.as_of(now).find(keys).values()
+    except Failures as error:
+        log.info("record_index_not_used", table=table.storage.base_uri, why=str(error))
+        return None
+    groups = {(place.partition_path, place.file_id) for place in places}
+    kept = tuple(one for one in plan.slices if (one.partition_path, one.file_id) in groups)
+    return replace(plan, slices=kept) if len(kept) == len(groups) else None
 
 
 def _as_keys(keys: Sequence[str] | pa.Array) -> pa.Array:

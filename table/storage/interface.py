@@ -243,6 +243,20 @@ class Storage(VersionedFiles, ABC):
         A file of at most `READ_AT_ONCE_BYTES` may then be read as a whole; its true length counts, not `size`.
         """
 
+    def read_part(self, path: str, start: int, end: int) -> bytes:
+        """The bytes of a file from `start` to before `end`, or to its end.
+
+        Raises:
+            FileNotFoundError: when the file does not exist.
+            StorageError: when the store fails.
+        """
+        with self.open_input(path) as source:
+            try:
+                source.seek(start)
+                return source.read(end - start)  # type: ignore[no-any-return]
+            except OSError as error:
+                raise failed("read", path, error) from error
+
     @property
     def calls_at_once(self) -> int:
         """How many listings to send in parallel: it pays on an object store, where requests wait, and not on a disk."""

@@ -303,6 +303,10 @@ class FsspecStorage(Storage):
             source.details = {"name": full, "size": size, "type": "file"}  # otherwise the first read requests them
             return pa.PythonFile(source, mode="r")
 
+    def read_part(self, path: str, start: int, end: int) -> bytes:  # noqa: D102
+        with self._told("read", path):
+            return bytes(self._fs.cat_file(self._full(path), start=start, end=end))
+
     @property
     def calls_at_once(self) -> int:  # noqa: D102
         return _LISTINGS_AT_ONCE if self._is_s3 or self.protocol in ("gs", "gcs", "abfs", "az") else 1

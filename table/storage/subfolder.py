@@ -88,6 +88,9 @@ class Subfolder(Storage):
     def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:  # noqa: D102
         return self.outer.open_input(self._place(path), size)
 
+    def read_part(self, path: str, start: int, end: int) -> bytes:  # noqa: D102
+        return self.outer.read_part(self._place(path), start, end)
+
     def open_output(self, path: str, stage: Stage | None = None) -> OutputFile:  # noqa: ARG002, D102
         return self.outer.open_output(self._place(path))
 

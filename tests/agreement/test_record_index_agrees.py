@@ -76,14 +76,14 @@ def put(model, rows):
 def test_turns_with_the_record_index(version, partner, partners, tmp_path, utc):
     path, hudi = str(tmp_path / "t"), partners[partner]
     model = Model(version)
-    options = {**OURS, "hoodie.index.type": "GLOBAL_BLOOM"}
+    options = {**OURS, "hoodie.index.type": "RECORD_INDEX"}  # so we, too, find keys by what Hudi wrote
     write_theirs(hudi, path, version, model.draw(), **INDEXED)
     assert "record_index" in indexes(path)
     assert_record_index_is_right(path)
     number = 0
-    for turn in range(3):
+    for turn in range(2 if version == 8 else 3):  # this one runs with every change, and Hudi is slow
         for _ in range(2):
-            Engine(path, options).write(number, model.draw())
+            assert Engine(path, options).write(number, model.draw()).lookup.indexed == 12
             number += 1
             assert "record_index" in indexes(path)
             assert_record_index_is_right(path)

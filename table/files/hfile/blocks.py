@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 from table.errors import CorruptFileError
 
@@ -50,7 +51,15 @@ class Block:
     size: int
 
 
-def decode_block(file: bytes | memoryview, offset: int, codec: Codec) -> Block:
+class FileBytes(Protocol):
+    """The bytes of a file, in memory or read when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> bytes | memoryview: ...
+
+
+def decode_block(file: FileBytes, offset: int, codec: Codec) -> Block:
     """The block at an offset.
 
     Args:
@@ -62,7 +71,7 @@ def decode_block(file: bytes | memoryview, offset: int, codec: Codec) -> Block:
     """
     if not 0 <= offset <= len(file) - HEADER_BYTES:
         raise CorruptFileError(f"no block begins at byte {offset} of {len(file)}")
-    magic, after_header, size, _, _, _, on_disk = HEADER.unpack_from(file, offset)
+    magic, after_header, size, _, _, _, on_disk = HEADER.unpack(file[offset : offset + HEADER_BYTES])
     end = offset + HEADER_BYTES + after_header
     if not (HEADER_BYTES <= on_disk <= HEADER_BYTES + after_header and end <= len(file) and 0 <= size < _LARGEST_BLOCK):
         raise CorruptFileError(f"the block at byte {offset} says it has {after_header} bytes, {size} unpacked")

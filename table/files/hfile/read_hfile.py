@@ -18,6 +18,7 @@ from table.files.hfile.blocks import (
     LEAF_INDEX,
     ROOT_INDEX,
     Codec,
+    FileBytes,
     decode_block,
     decode_fields,
     decode_java_varint,
@@ -47,10 +48,10 @@ def _told_as_damage(function: Any) -> Any:
 
 
 class HFile:
-    """An HFile in memory.
+    """An HFile, of which the trailer and the index are in memory.
 
     Args:
-        file: the whole file.
+        file: the whole file. It is sliced for each block that is asked for.
 
     Attributes:
         info: the file info.
@@ -63,15 +64,15 @@ class HFile:
     info: Mapping[bytes, bytes]
     entry_count: int
 
-    def __init__(self, file: bytes | memoryview) -> None:
-        self._file = memoryview(file)
+    def __init__(self, file: FileBytes) -> None:
+        self._file = memoryview(file) if isinstance(file, bytes) else file
         self._block: dict[bytes, bytes] = {}
         self._found_in = -1
         self._open()
 
     @_told_as_damage
     def _open(self) -> None:
-        trailer = bytes(self._file[-TRAILER_BYTES:])
+        trailer = bytes(self._file[max(0, len(self._file) - TRAILER_BYTES) : len(self._file)])
         if len(trailer) < TRAILER_BYTES or not trailer.startswith(TRAILER_MAGIC) or trailer[-1] != MAJOR_VERSION:
             raise ValueError(f"its last bytes are no trailer of version {MAJOR_VERSION}")
         length, at = decode_varint(trailer, len(TRAILER_MAGIC))
@@ -81,6 +82,7 @@ class HFile:
         self.info = _decode_info(self._section(fields[_INFO_AT], FILE_INFO))
         self._keys: list[bytes] = []  # the first key of each data block
         self._offsets: list[int] = []
+        self._sizes: list[int] = []
         if fields.get(_BLOCKS, 0) and self.entry_count:
             self._add_root(self._section(fields[_INDEX_AT], ROOT_INDEX), fields[_BLOCKS], fields.get(_LEVELS, 1))
 
@@ -95,25 +97,26 @@ class HFile:
             raise ValueError(f"an index of {levels} levels")
         at = 0
         for _ in range(count):
-            offset, _ = struct.unpack_from(">qi", root, at)
+            offset, size = struct.unpack_from(">qi", root, at)
             length, at = decode_java_varint(root, at + 12)
-            self._add(offset, root[at : at + length], levels)
+            self._add((offset, size), root[at : at + length], levels)
             at += length
 
-    def _add(self, offset: int, key: bytes, levels: int) -> None:
-        """Adds a data block, or the blocks below one block of an inner level."""
+    def _add(self, place: tuple[int, int], key: bytes, levels: int) -> None:
+        """Adds a data block by offset and size, or the blocks below one block of an inner level."""
         if levels <= 1:
             self._keys.append(_key_of(key))
-            self._offsets.append(offset)
+            self._offsets.append(place[0])
+            self._sizes.append(place[1])
             return
-        block = decode_block(self._file, offset, self._codec)
+        block = decode_block(self._file, place[0], self._codec)
         if block.magic not in (LEAF_INDEX, INNER_INDEX):
-            raise ValueError(f"the block at byte {offset} is no index")
+            raise ValueError(f"the block at byte {place[0]} is no index")
         (count,) = struct.unpack_from(">i", block.data)
         places = struct.unpack_from(f">{count + 1}i", block.data, 4)
         start = 4 + 4 * (count + 1)
         for at, end in pairwise(places):
-            (below, _) = struct.unpack_from(">qi", block.data, start + at)
+            below = struct.unpack_from(">qi", block.data, start + at)
             self._add(below, block.data[start + at + 12 : start + end], levels - 1)
 
     @property
@@ -140,6 +143,11 @@ class HFile:
             yield from block
         if found != self.entry_count:
             raise CorruptFileError(f"an HFile has {found} entries, and its trailer says {self.entry_count}")
+
+    def place_of(self, key: bytes) -> tuple[int, int] | None:
+        """Offset and size in bytes, as the index says, of the block that may have a key; None: no block may."""
+        at = bisect_right(self._keys, key) - 1
+        return (self._offsets[at], self._sizes[at]) if at >= 0 else None
 
     def find(self, key: bytes) -> bytes | None:
         """The value of a key, or None; unpacks one block.

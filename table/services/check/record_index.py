@@ -10,7 +10,7 @@ from table.files.base.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
 from table.metadata_table.file_lists import Failures
 from table.metadata_table.metadata_table import METADATA_FOLDER
-from table.metadata_table.read_record_index import RecordIndex
+from table.metadata_table.read_record_index import RecordIndex, see_record_index
 from table.services.check.file_lists import ADVICE
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.storage.interface import Storage
@@ -37,7 +37,7 @@ def check_record_index(
     if RECORD_INDEX not in table.config.metadata_indexes:
         return []
     try:
-        index = RecordIndex(table.storage)
+        index = see_record_index(table.storage, table.config, table.known_lists).as_of(timeline)
         groups = {(file.partition_path, file.file_id): file for file in list_all() if isinstance(file, BaseFile)}
         wrong = [why for file in files for why in _wrong(table.storage, file, index, groups)]
     except Failures as error:

@@ -159,7 +159,7 @@ class Hudi:
         return self._call(do="sql", statements=list(statements))
 
     def unequal_lists(self, path):
-        """By Hudi's own validation: the files that its metadata table and the store do not agree on, as dictionaries."""
+        """By Hudi's own validation: the files about which its metadata table and the store disagree (dictionaries)."""
         named = "listed_" + uuid.uuid4().hex
         made = f"create table {named} using hudi location '{path}'"
         _, rows, _ = self.sql(

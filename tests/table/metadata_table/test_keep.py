@@ -15,12 +15,11 @@ from table import UnsupportedTableError, read_table
 from table.clock import InstantClock
 from table.config.table_config import load_table_config
 from table.hudi_table import HudiTable
-from table.metadata_table import compact as compact_module
 from table.metadata_table import keep, make
 from table.metadata_table.changes import FileChanges
 from table.metadata_table.file_lists import load_file_lists
 from table.metadata_table.known_lists import KnownLists
-from table.metadata_table.metadata_table import MetadataTable, find_slice
+from table.metadata_table.metadata_table import MetadataTable, find_slice, unfinished_times
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.references.strays import delete_stray_files
 from table.schema.avro_schema import META_COLUMNS
@@ -387,4 +386,4 @@ def test_delta_commits_are_final_when_their_actions_are_completed_or_archived(ac
     line = build_timeline(name_instant(LAYOUT_1, TIMES[int(n)], action, states[s]) for n, action, s in actions)
     own = [name_instant(LAYOUT_1, TIMES[n], Action.DELTA_COMMIT, State.COMPLETED) for n in (1, 2, 5)]
     own.append(name_instant(LAYOUT_1, TIMES[3] + "010", Action.DELTA_COMMIT, State.COMPLETED))  # made the lists
-    assert compact_module._are_final(build_timeline(own), line) is final
+    assert (not unfinished_times(build_timeline(own), line)) is final

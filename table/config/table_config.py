@@ -5,7 +5,7 @@ The file is Java ``Properties`` text with a CRC32 over ``<database>.<table>`` in
 """
 
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -264,15 +264,17 @@ def create_table_config(storage: Storage, config: TableConfig) -> bool:
     return storage.create_exclusive(PROPERTIES_FILE, data, durable=True)
 
 
-def update_properties(
-    storage: Storage, changes: Mapping[str, str], removed: Collection[str] = frozenset()
-) -> TableConfig:
+Changes = Mapping[str, str] | Callable[[Mapping[str, str]], Mapping[str, str]]
+
+
+def update_properties(storage: Storage, changes: Changes, removed: Collection[str] = frozenset()) -> TableConfig:
     """Changes properties of a table, protected by a backup (HoodieTableConfig.modify).
 
     The file is replaced and not deleted: two processes that change properties at once must not leave none.
 
     Args:
-        changes: keys and their new values.
+        changes: keys and their new values; or what returns them for the properties as they are, where a value depends
+            on an earlier one.
         removed: keys to remove.
 
     Returns:
@@ -288,9 +290,8 @@ def update_properties(
     for _ in range(_TRIES):
         storage.delete_metafile(BACKUP_FILE)
         storage.create_exclusive(BACKUP_FILE, storage.read(PROPERTIES_FILE), durable=True)
-        # read as late as can be: another process may change other keys
-        changed = _changed(parse_properties(storage.read(PROPERTIES_FILE)), changes, removed)
-        storage.put(PROPERTIES_FILE, format_properties(changed, clock.now_ms(), "Updated at"))
+        if not _replace(storage, changes, removed):
+            continue
         written = parse_properties(storage.read(PROPERTIES_FILE))
         if not is_valid(written):
             raise StorageError(f"{PROPERTIES_FILE} did not read back as written; its backup is in force")
@@ -300,8 +301,26 @@ def update_properties(
     raise StorageError(f"{PROPERTIES_FILE} of {storage.base_uri!r} was changed by others {_TRIES} times in turn")
 
 
-def _changed(properties: Mapping[str, str], changes: Mapping[str, str], removed: Collection[str]) -> dict[str, str]:
-    changed = {**{key: value for key, value in properties.items() if key not in removed}, **changes}
+def _replace(storage: Storage, changes: Changes, removed: Collection[str]) -> bool:
+    """Writes the properties with the changes; not if another process changes them at the same moment.
+
+    A store without conditions cannot tell: there a change of the other process may be lost.
+    """
+    if not storage.has_versions:
+        changed = _changed(parse_properties(storage.read(PROPERTIES_FILE)), changes, removed)
+        storage.put(PROPERTIES_FILE, format_properties(changed, clock.now_ms(), "Updated at"))
+        return True
+    seen = storage.read_versioned(PROPERTIES_FILE)
+    if seen is None:
+        return False
+    changed = _changed(parse_properties(seen.data), changes, removed)
+    data = format_properties(changed, clock.now_ms(), "Updated at")
+    return storage.replace_if(PROPERTIES_FILE, data, seen.version) is not None
+
+
+def _changed(properties: Mapping[str, str], changes: Changes, removed: Collection[str]) -> dict[str, str]:
+    new = changes(properties) if callable(changes) else changes
+    changed = {**{key: value for key, value in properties.items() if key not in removed}, **new}
     name, database = changed["hoodie.table.name"], changed.get("hoodie.database.name", "")
     return {**changed, "hoodie.table.checksum": str(checksum(name, database))}
 

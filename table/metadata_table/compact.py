@@ -5,11 +5,12 @@ follows from its time and from the log files of earlier delta commits. So severa
 """
 
 from collections.abc import Iterable, Mapping
+from enum import Enum
 
 from table import clock
 from table.config.metadata_indexes import FILES, RECORD_INDEX
-from table.config.table_config import load_table_config
-from table.errors import UnsupportedTableError
+from table.config.table_config import TableConfig, load_table_config
+from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.hfile.read_hfile import HFile
 from table.files.hfile.write_hfile import encode_hfile
 from table.files.names import BaseFileName
@@ -41,24 +42,29 @@ from table.view.file_group import CommittedInstants, FileSlice, committed_instan
 
 DELTA_COMMITS = 10
 _MOST = 20  # times as many log files: then what hinders the compaction will not go away
-# a base file of a record index is written anew at a quarter of its size, or behind so many log files
-_GROWTH, _MOST_LOGS = 4, 100
+# a record index is written anew when its log files have a quarter of its size, or after so many times as many commits
+_GROWTH, _PATIENCE = 4, 5
 _EXTENSION = ".hfile"
 _TASK = "0-0-0"
 
 log = get_logger("hudistream.metadata_table")
 
 
-def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DELTA_COMMITS) -> bool:
-    """Compacts the lists of files if enough delta commits were written since, or finishes what is pending.
+class Compaction(Enum):
+    """What came of a look at the metadata table."""
+
+    NOT_DUE = "too few delta commits for its size"
+    HINDERED = "it is due, and has to wait for an action of the table"
+    DONE = "it was completed"
+
+
+def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DELTA_COMMITS) -> Compaction:
+    """Compacts all file groups of the metadata table if enough delta commits were written, or finishes what is pending.
 
     Args:
         storage: of the table.
         timeline: of the table, listed before this call.
-        delta_commits: number of log files from which on a compaction is due.
-
-    Returns:
-        Whether a compaction was completed.
+        delta_commits: number of log files from which on a compaction is due; with a large record index it is due later.
 
     Raises:
         UnsupportedTableError: a file has a form that is not known here.
@@ -73,37 +79,73 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
     pending = next(iter(now.pending_of(Action.COMPACTION)), None)
     begins = found.base_instant_time
     deltas = [one for one in now.completed_of(Action.DELTA_COMMIT) if one.time > begins and not is_making(one.time)]
-    if pending is None and min(len(found.log_files), len(deltas)) < delta_commits:
-        return False
-    waits = now.pending_of(Action.DELTA_COMMIT) or _has_decided(storage, timeline) or unfinished_times(now, timeline)
-    if waits:
-        if len(found.log_files) > _MOST * delta_commits:
-            raise UnsupportedTableError(f"{len(found.log_files)} log files of the lists could not be compacted")
-        return False
+    written = min(len(found.log_files), len(deltas))
+    if pending is None and written < delta_commits:
+        return Compaction.NOT_DUE
     config = load_table_config(storage)
     indexes = config.metadata_indexes - {FILES} if config is not None else frozenset()
-    others = (one for name in sorted(indexes) for one in slices_in(name, own.list_files(name), committed))
-    slices = [found, *(one for one in others if _is_due(one))]
-    pending = pending or _request(own, now, slices)
-    return pending is not None and _carry_out(own, own.load_timeline(), pending)
+    others = [one for name in sorted(indexes) for one in slices_in(name, own.list_files(name), committed)]
+    if pending is None and written < _due_from(delta_commits, others):
+        return Compaction.NOT_DUE
+    if now.pending_of(Action.DELTA_COMMIT) or _has_decided(storage, timeline) or unfinished_times(now, timeline):
+        if len(found.log_files) > _MOST * delta_commits:
+            raise UnsupportedTableError(f"{len(found.log_files)} log files of the lists could not be compacted")
+        return Compaction.HINDERED
+    if pending is None:
+        time = choose_time(now, timeline)
+        latest = max((begins, *(one.time for one in now.completed_of(Action.COMMIT))))
+        if time > latest and now.find(time, Action.DELTA_COMMIT) is None:
+            pending = _request(own, time, [found, *(one for one in others if one.log_files)])
+    if pending is None:
+        return Compaction.HINDERED
+    _carry_out(own, own.load_timeline(), pending)
+    return Compaction.DONE
 
 
-def _is_due(found: FileSlice) -> bool:
-    """Whether a file group is compacted together with the lists of files (pure).
+def _due_from(delta_commits: int, slices: Iterable[FileSlice]) -> int:
+    """The number of delta commits from which on a compaction is due (pure).
 
-    A record index is as large as the table has rows. So a base file of it is written when its log files have grown.
+    A record index is as large as the table has rows, and a compaction writes it anew: it waits until the log files have
+    grown. It cannot be left out. Hudi reads a block only while its delta commit is on an active timeline, and takes it
+    that a compaction has merged all earlier ones.
     """
-    if found.partition_path != RECORD_INDEX or found.base_file is None:
-        return bool(found.log_files)
-    logs_bytes = sum(log.size_bytes for log in found.log_files)
-    return len(found.log_files) > _MOST_LOGS or logs_bytes * _GROWTH > found.base_file.size_bytes
+    index = [one for one in slices if one.partition_path == RECORD_INDEX]
+    base_bytes = sum(one.base_file.size_bytes for one in index if one.base_file is not None)
+    logs_bytes = sum(log.size_bytes for one in index for log in one.log_files)
+    return delta_commits if logs_bytes * _GROWTH >= base_bytes else _PATIENCE * delta_commits
 
 
-def _request(own: MetadataTable, now: Timeline, slices: Iterable[FileSlice]) -> Instant | None:
+def find_unmerged(storage: Storage, config: TableConfig) -> frozenset[str]:
+    """The times of the actions whose delta commits no compaction has merged.
+
+    Hudi reads their blocks only while these actions are on the table's active timeline, before 1.0 (TimelineArchiver
+    does not archive what is newer than the last compaction of the metadata table).
+
+    Args:
+        storage: of the table.
+        config: its properties.
+
+    Returns:
+        The times; none where there is no metadata table that could be read.
+
+    Raises:
+        StorageError: the store fails.
+    """
+    if not config.metadata_indexes:
+        return frozenset()
+    try:
+        now = MetadataTable.open(storage).load_timeline()
+    except (FileNotFoundError, CorruptFileError):
+        return frozenset()
+    merged = max((one.time for one in now.completed_of(Action.COMMIT)), default="")
+    return frozenset(
+        one.time for one in now.completed_of(Action.DELTA_COMMIT) if (one.completion_time or one.time) >= merged
+    )
+
+
+def _request(own: MetadataTable, time: str, slices: Iterable[FileSlice]) -> Instant | None:
     """Requests a compaction; None where a delta commit was requested meanwhile, which may not have seen the request."""
-    request = name_instant(own.layout, _choose_time(now), Action.COMPACTION, State.REQUESTED)
-    if now.find(request.time, Action.DELTA_COMMIT) is not None:
-        return None
+    request = name_instant(own.layout, time, Action.COMPACTION, State.REQUESTED)
     made = own.storage.create_exclusive(request.path, encode_compaction_plan(_plan(slices)), durable=True)
     if made and own.load_timeline().pending_of(Action.DELTA_COMMIT):
         delete_instant_file(own.storage, request)
@@ -117,10 +159,22 @@ def _has_decided(storage: Storage, timeline: Timeline) -> bool:
     return any(end is not None and end.is_commit for end in ends)
 
 
-def _choose_time(own: Timeline) -> str:
-    """The time of a compaction: just after all that it merges; each later delta commit lies behind it (pure)."""
+def choose_time(own: Timeline, timeline: Timeline) -> str:
+    """The time of a compaction: just after all that it merges; each later delta commit lies behind it (pure).
+
+    In layout 1 delta commits have no completion time. So the compaction comes before each action that is still pending
+    (HoodieBackedTableMetadataWriter does the same).
+
+    Args:
+        own: timeline of the metadata table.
+        timeline: of the table.
+    """
     deltas = (one for one in own.completed_of(Action.DELTA_COMMIT) if not is_making(one.time))
     last = max(one.completion_time or one.time[:17] for one in deltas)
+    if not own.layout.names.hold_completion:
+        before = min((one.time for one in timeline.pending if one.action in DECIDED_ACTIONS), default=None)
+        if before is not None and before <= last:
+            return clock.format_instant_time(clock.parse_instant_time(before) - 1)
     return clock.format_instant_time(clock.parse_instant_time(last) + 1)
 
 
@@ -139,7 +193,7 @@ def _plan(slices: Iterable[FileSlice]) -> CompactionPlan:
     )
 
 
-def _carry_out(own: MetadataTable, now: Timeline, pending: Instant) -> bool:
+def _carry_out(own: MetadataTable, now: Timeline, pending: Instant) -> None:
     """Writes the base files of a requested compaction, and completes it.
 
     Args:
@@ -155,7 +209,6 @@ def _carry_out(own: MetadataTable, now: Timeline, pending: Instant) -> bool:
     content = own.layout.encode_commit(CommitMetadata(stats, "COMPACT", compacted=True))
     create_settled(own.storage, completed.path, content)
     log.info("metadata_table_compacted", table=own.storage.base_uri, instant_time=pending.time, groups=len(stats))
-    return True
 
 
 def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: CommittedInstants) -> WriteStat:

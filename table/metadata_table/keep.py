@@ -8,6 +8,7 @@ out writes the same files. What cannot be kept up is dropped, which is always ri
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -223,15 +224,21 @@ def drop_indexes(storage: Storage, config: TableConfig, indexes: frozenset[str],
         The changed properties.
     """
     dropped = config.metadata_indexes & indexes
-    left = ",".join(sorted(config.metadata_indexes - dropped))
-    changes = {"hoodie.table.metadata.partitions": left, "hoodie.table.metadata.partitions.inflight": ""}
-    changed = update_properties(storage, changes)
+    changed = update_properties(storage, partial(_without_indexes, dropped=dropped))
     if not storage.exists(join(METADATA_FOLDER, PROPERTIES_FILE)):  # another process dropped it meanwhile
-        changed = update_properties(storage, {**changes, "hoodie.table.metadata.partitions": ""})
+        changed = update_properties(storage, {"hoodie.table.metadata.partitions": ""})
     for name in sorted(dropped):
         storage.delete_metafolder(join(METADATA_FOLDER, name))
     log.warning("metadata_indexes_dropped", table=storage.base_uri, indexes=sorted(dropped), why=why)
     return changed
+
+
+def _without_indexes(properties: Mapping[str, str], dropped: frozenset[str]) -> Mapping[str, str]:
+    left = {name for name in properties.get("hoodie.table.metadata.partitions", "").split(",") if name} - dropped
+    return {
+        "hoodie.table.metadata.partitions": ",".join(sorted(left)),
+        "hoodie.table.metadata.partitions.inflight": "",
+    }
 
 
 class _Delta:

@@ -11,7 +11,7 @@ from table.config.table_config import TableConfig
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.metadata_table.compact import DELTA_COMMITS, compact_lists
+from table.metadata_table.compact import DELTA_COMMITS, Compaction, compact_lists
 from table.metadata_table.drop import drop_present_metadata_table
 from table.metadata_table.metadata_table import MetadataTable
 from table.options.choices import CleanFailure, CleanPolicy
@@ -46,7 +46,7 @@ class ListsService:
         """Beside the next batch, after some commits to a table that has a metadata table.
 
         Nothing is compacted while a batch decides its end. If batches follow each other without a pause, that may be
-        so at each look: then the look comes before the next batch, until one succeeds.
+        so at each look: then the look comes before the next batch, until nothing hinders one.
         """
         self._commits += FILES in config.metadata_indexes
         self._uncompacted += FILES in config.metadata_indexes
@@ -69,12 +69,12 @@ class ListsService:
             StorageError: the store fails.
             CommitConflictError: another process archives the metadata table.
         """
-        if keep_lists_small(table, plan):
+        if keep_lists_small(table, plan) is not Compaction.HINDERED:
             self._uncompacted = 0
         return ServiceOutcome()
 
 
-def keep_lists_small(table: HudiTable, delta_commits: int = DELTA_COMMITS) -> bool:
+def keep_lists_small(table: HudiTable, delta_commits: int = DELTA_COMMITS) -> Compaction:
     """Compacts the lists of files of a table if it is due, then cleans and archives its metadata table.
 
     Args:
@@ -82,24 +82,25 @@ def keep_lists_small(table: HudiTable, delta_commits: int = DELTA_COMMITS) -> bo
         delta_commits: number of log files from which on a compaction is due.
 
     Returns:
-        Whether they were compacted.
+        What came of it; HINDERED where the metadata table was dropped, too.
 
     Raises:
         StorageError: the store fails.
         CommitConflictError: another process archives the metadata table.
     """
     try:
-        if not compact_lists(table.storage, table.load_timeline(), delta_commits):
-            return False
+        outcome = compact_lists(table.storage, table.load_timeline(), delta_commits)
+        if outcome is not Compaction.DONE:
+            return outcome
         own = MetadataTable.open(table.storage)
         # Hudi writes no time zone into its properties: its instants have the times of the table's
         inner = HudiTable(own.storage, replace(own.config, timezone=table.config.timezone))
         clean(inner, _CLEAN)
         archive(inner, ArchiveSettings(), _CLEAN)
     except FileNotFoundError:
-        return False  # it was dropped meanwhile
+        return Compaction.HINDERED  # it was dropped meanwhile
     except (UnsupportedTableError, CorruptFileError) as error:
         log.warning("metadata_table_not_kept", table=table.storage.base_uri, why=str(error))
         drop_present_metadata_table(table.storage)
-        return False
-    return True
+        return Compaction.HINDERED
+    return outcome

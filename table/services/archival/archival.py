@@ -16,6 +16,7 @@ from table.config.writable import check_version_written
 from table.errors import TimelineMovedError
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.metadata_table.compact import find_unmerged
 from table.options.choices import TableType
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.carried import find_uncarried
@@ -123,7 +124,8 @@ def _plan(
     plan = plan_archival(snapshot.timeline, settings, needed)
     if not plan.instants:
         return None
-    held = find_held(snapshot, plan) | find_uncarried(snapshot, plan)
+    unmerged = find_unmerged(table.storage, snapshot.config)
+    held = find_held(snapshot, plan) | find_uncarried(snapshot, plan) | unmerged
     if held:
         log.debug("archival_held", table=table.storage.base_uri, instants=sorted(held))
     plan = plan_archival(snapshot.timeline, settings, held | needed, load_unseen(snapshot))

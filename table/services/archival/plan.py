@@ -53,8 +53,8 @@ def plan_archival(
     Args:
         timeline: the active one.
         settings: the bounds.
-        held: instants that must stay, such as replace commits whose replaced files still exist, and the delta commits
-            by which the next compaction is due.
+        held: instants that must stay, such as replace commits whose replaced files still exist, the delta commits by
+            which the next compaction is due, and what the metadata table has not compacted.
         unseen: what pending writes may not have seen.
     """
     commits = timeline.writes_by_time
@@ -67,10 +67,10 @@ def plan_archival(
             retired.append(commit)
     first = commits[len(retired)].time if retired else None
     start = first or timeline.first_active_time or ""
-    cleans = [clean for clean in timeline.completed_of(Action.CLEAN) if not _may_be_unseen(timeline, clean, unseen)]
-    stays = len(timeline.completed_of(Action.CLEAN)) - len(cleans)
-    retired += _surplus(cleans, settings, start, stays)
-    retired += _surplus(timeline.completed_of(Action.ROLLBACK), settings, start)
+    for action in (Action.CLEAN, Action.ROLLBACK):
+        known = timeline.completed_of(action)
+        free = [one for one in known if one.time not in held and not _may_be_unseen(timeline, one, unseen)]
+        retired += _surplus(free, settings, start, len(known) - len(free))
     return ArchivalPlan(tuple(sorted(retired, key=lambda instant: instant.time)), first)
 
 
@@ -98,11 +98,14 @@ def _last_before(timeline: Timeline, time: str) -> str:
     return max((i.time for i in timeline.completed_writes if i.time < time), default=time)
 
 
-def _may_be_unseen(timeline: Timeline, clean: Instant, unseen: Unseen) -> bool:
-    if clean.time in unseen.cleans:
+def _may_be_unseen(timeline: Timeline, done: Instant, unseen: Unseen) -> bool:
+    """Whether a pending write may not have seen a clean."""
+    if done.action is not Action.CLEAN:
+        return False
+    if done.time in unseen.cleans:
         return True
     writing = [instant.time for instant in timeline.pending_of(*_WRITING)]
-    return any(clean.time >= unseen.sights.get(time, _last_before(timeline, time)) for time in writing)
+    return any(done.time >= unseen.sights.get(time, _last_before(timeline, time)) for time in writing)
 
 
 def _surplus(instants: Sequence[Instant], settings: ArchiveSettings, start: str, stays: int = 0) -> list[Instant]:

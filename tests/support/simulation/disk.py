@@ -1,9 +1,12 @@
 """The world's store: files in memory, each call a point where faults strike."""
 
+import hashlib
+
 import pyarrow as pa
 
 from table.errors import StorageError
 from table.storage.interface import FileInfo, Stage, Storage
+from table.storage.versions import VersionedFile
 
 from .shared_lock import WorldLock
 from .world import Killed
@@ -49,6 +52,13 @@ class Disk:
                 else:
                     found[name] = (len(data), modified, False)
         return found
+
+
+def _versioned(disk, path):
+    if path not in disk.files:
+        return None
+    data = disk.files[path][0]
+    return VersionedFile(data, hashlib.sha256(data).hexdigest())
 
 
 class SimStorage(Storage):
@@ -107,6 +117,21 @@ class SimStorage(Storage):
 
     def put(self, path, data):
         self._call("put", path, lambda: self.disk.set(path, data), changes=True)
+
+    has_versions = True  # as a local disk and S3 have
+
+    def read_versioned(self, path, timeout_s=60.0):
+        return self._call("read", path, lambda: _versioned(self.disk, path))
+
+    def replace_if(self, path, data, version, timeout_s=60.0):
+        def effect():
+            now = _versioned(self.disk, path)
+            if (now.version if now is not None else None) != version:
+                return None
+            self.disk.set(path, data)
+            return hashlib.sha256(data).hexdigest()
+
+        return self._call("put", path, effect, changes=True)
 
     def _delete(self, path):
         return self._call("delete", path, lambda: self.disk.remove(path), changes=True)

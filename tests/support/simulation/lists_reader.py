@@ -1,6 +1,6 @@
 """A reader of the metadata table: Hudi's rules for lists of files and statistics, on the world's files.
 
-A block counts if its delta commit is completed here and not pending in the table (getValidInstantTimestamps).
+A block counts while its delta commit is on an active timeline, and not pending in the table.
 The product decodes the HFiles: it is tested against Hudi's own.
 """
 
@@ -140,22 +140,28 @@ def _group(files, index, group, form):
     is_base = re.compile(rf"^{index}/{group}_[0-9-]+_(\d+)\.hfile$")
     is_log = re.compile(rf"^{index}/\.{group}_(\d+)\.log\.(\d+)_([0-9-]+)$")
     named = b"timeline.layout.version=2" in own[".hoodie/hoodie.properties"]
-    done = _completions(own, ".hoodie/")
-    pending = {time for time, at in _completions(files, ".hoodie/").items() if at is None}
-    first = min((time for time, at in done.items() if at), default="")
+    done, of_table = _completions(own, ".hoodie/"), _completions(files, ".hoodie/")
+    pending = {time for time, at in of_table.items() if at is None}
+    first = min(_writes(own), default="")
 
     def counts(time):
         return (bool(done.get(time)) or (time < first and time not in done)) and time not in pending
+
+    def counts_block(time):
+        """Not if both timelines have archived it (getValidInstantTimestamps). Before 1.0 that of the table decides."""
+        if time.startswith("0" * 14) or of_table.get(time):
+            return True
+        return bool(done.get(time)) and time not in pending and (named or len(time) > 17)
 
     bases = sorted((m[1], path) for path in own if (m := is_base.match(path)) and counts(m[1]))
     base = bases[-1][0] if bases else ""
     logs = sorted((m[1], int(m[2]), m[3], path) for path in own if (m := is_log.match(path)))
     records = {}
-    for key, value in _entries(own[bases[-1][1]], None, counts, form) if bases else ():
+    for key, value in _entries(own[bases[-1][1]], None, counts_block, form) if bases else ():
         records.setdefault(key, []).append(value)
     for time, _, _, path in logs:
         if (done.get(time) or time if named else time) >= base:
-            for key, value in _entries(own[path], path, counts, form):
+            for key, value in _entries(own[path], path, counts_block, form):
                 records.setdefault(key, []).append(value)
     return records
 
@@ -172,6 +178,14 @@ def _completions(files, folder):
         else:
             found[match[1]] = match[2] or match[1]
     return found
+
+
+def _writes(own):
+    """Times of the writes that are completed: files of older ones are visible."""
+    for path in own:
+        match = _INSTANT.match(path.removeprefix(".hoodie/").removeprefix("timeline/"))
+        if match is not None and path.startswith(".hoodie/") and match[3] in ("commit", "deltacommit") and not match[4]:
+            yield match[1]
 
 
 class _Lists:

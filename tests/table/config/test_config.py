@@ -1,5 +1,5 @@
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 from faults import FaultyStorage, Fuse, PowerCut
@@ -180,17 +180,20 @@ class Meanwhile(Fuse):
     """At one call another process changes the properties, from its begin to its end."""
 
     other: object = None
+    changes: dict = field(default_factory=lambda: {"y": "2"})
 
     def pass_through(self, name, effect):
         self.calls.append(name)
         if len(self.calls) == self.at:
-            update_properties(self.other, {"y": "2"})
+            update_properties(self.other, self.changes)
         found = effect()
         assert self.other.exists(PROPERTIES_FILE)
         return found
 
 
-def test_two_processes_change_properties_at_once_and_the_file_is_always_there(tmp_path):
+@pytest.mark.parametrize("has_versions", [True, False])
+def test_two_processes_change_properties_at_once_and_the_file_is_always_there(tmp_path, monkeypatch, has_versions):
+    monkeypatch.setattr(FaultyStorage, "has_versions", has_versions)
     fuse, lost = Fuse(), []
     storage = LocalStorage(str(tmp_path / "count"))
     create_table(storage, CONFIG)
@@ -202,8 +205,24 @@ def test_two_processes_change_properties_at_once_and_the_file_is_always_there(tm
         found = load_properties(storage)
         assert found["x"] == "1"
         lost += [fuse.calls[number - 1]] if found.get("y") != "2" else []
-    # only between the last look and the replacement
-    assert lost == [f"put {PROPERTIES_FILE}"]
+    # a store without conditions loses what comes between the last look and the replacement
+    assert lost == ([] if has_versions else [f"put {PROPERTIES_FILE}"])
+
+
+def test_a_change_that_follows_from_the_properties_sees_those_of_another_process(tmp_path):
+    def one_less(properties):
+        return {"names": properties["names"].replace("a", "")}
+
+    for number in range(1, 12):
+        storage = LocalStorage(str(tmp_path / str(number)))
+        create_table(storage, CONFIG)
+        update_properties(storage, {"names": "abc"})
+        other = Meanwhile(number, other=storage, changes={"names": "ab"})
+        update_properties(FaultyStorage(storage, other), one_less)
+        expected = {"bc"} if len(other.calls) < number else {"b"}
+        if number == len(other.calls):  # ours was behind its last look
+            expected = {"ab"}
+        assert {load_properties(storage)["names"]} == expected
 
 
 VERSION_9 = {

@@ -17,6 +17,7 @@ from table.config.table_config import load_table_config
 from table.hudi_table import HudiTable
 from table.metadata_table import keep, make
 from table.metadata_table.changes import FileChanges
+from table.metadata_table.compact import Compaction
 from table.metadata_table.file_lists import load_file_lists
 from table.metadata_table.known_lists import KnownLists
 from table.metadata_table.metadata_table import MetadataTable, find_slice, unfinished_times
@@ -135,15 +136,16 @@ def test_batches_without_a_pause_leave_room_for_compactions(tmp_path, logs):
     assert_lists_are_right(path)
 
 
-def test_a_look_comes_before_the_next_batch_until_a_compaction_succeeds(tmp_path, monkeypatch):
+@pytest.mark.parametrize("outcome", [Compaction.DONE, Compaction.NOT_DUE])
+def test_a_look_comes_before_the_next_batch_until_nothing_hinders_a_compaction(tmp_path, monkeypatch, outcome):
     """A thread that still runs takes no look between batches: so one such look that is due is not enough."""
     table, service, done = listed_table(str(tmp_path / "t")), ListsService(4), []
-    monkeypatch.setattr(lists_service, "keep_lists_small", lambda *_: bool(done))
+    monkeypatch.setattr(lists_service, "keep_lists_small", lambda *_: done[0] if done else Compaction.HINDERED)
     triggers = [service.trigger(table.config) for _ in range(16)]
     assert [one.name for one in triggers if one is not Trigger.NOT_NOW] == ["BACKGROUND"] * 4 + ["INLINE"] * 4
     service.execute(table, 4)
     assert [service.trigger(table.config) for _ in range(2)][1] is Trigger.INLINE
-    done.append(True)
+    done.append(outcome)
     service.execute(table, 4)
     assert [service.trigger(table.config) for _ in range(2)][1] is Trigger.BACKGROUND
 

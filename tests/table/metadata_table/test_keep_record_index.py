@@ -22,8 +22,9 @@ from table.hudi_table import HudiTable
 from table.metadata_table import compact as compact_module
 from table.metadata_table import keep
 from table.metadata_table import record_index as record_index_module
+from table.metadata_table.compact import Compaction
 from table.metadata_table.index_definitions import DEFINITIONS_FILE
-from table.metadata_table.metadata_table import MetadataTable
+from table.metadata_table.metadata_table import MetadataTable, slices_in
 from table.options.groups import CleanSettings
 from table.services.check.check import check
 from table.services.check.finding import Kind
@@ -31,6 +32,7 @@ from table.services.clean.clean import clean
 from table.services.lists_service import keep_lists_small
 from table.storage.local import LocalStorage
 from table.transaction import commit
+from table.view.file_group import committed_instants
 
 INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
 GLOBAL = {"hoodie.index.type": "GLOBAL_BLOOM"}
@@ -143,25 +145,22 @@ def test_an_index_of_partition_paths_is_dropped(tmp_path):
     assert indexes(path) == {FILES}
 
 
-def test_log_files_are_larger_than_the_base_file_before_it_is_written_anew(tmp_path, monkeypatch):
+def test_a_large_index_is_written_anew_later_and_then_with_all_its_log_files(tmp_path, monkeypatch):
+    """Hudi reads no block that is older than a compaction and left out by it, once its commit is archived."""
     path = str(tmp_path / "t")
     engine = indexed_table(path)
     engine.write(2, rows(range(200), ts=2))
-    assert keep_lists_small(HudiTable.open(path), delta_commits=1)
+    assert keep_lists_small(HudiTable.open(path), delta_commits=1) is Compaction.DONE
     assert_record_index_is_right(path)
-
-    def count():
-        return sum(".hfile" in entry.name for entry in MetadataTable.open(LocalStorage(path)).list_files(RECORD_INDEX))
-
     monkeypatch.setattr(compact_module, "_GROWTH", 0)
-    before = count()
-    engine.write(3, rows([100_000], ts=3))
-    assert keep_lists_small(HudiTable.open(path), delta_commits=1)
-    assert count() == before
-    monkeypatch.setattr(compact_module, "_MOST_LOGS", 0)
-    engine.write(4, rows([100_001], ts=3))
-    assert keep_lists_small(HudiTable.open(path), delta_commits=1)
-    assert count() > before
+    for number in range(4):
+        engine.write(3 + number, rows([100_000 + number], ts=3))
+        assert keep_lists_small(HudiTable.open(path), delta_commits=1) is Compaction.NOT_DUE
+    engine.write(7, rows([100_005], ts=3))
+    assert keep_lists_small(HudiTable.open(path), delta_commits=1) is Compaction.DONE
+    own = MetadataTable.open(LocalStorage(path))
+    committed = committed_instants(own.load_timeline(), {})
+    assert not [one for one in slices_in(RECORD_INDEX, own.list_files(RECORD_INDEX), committed) if one.log_files]
     assert_record_index_is_right(path)
 
 

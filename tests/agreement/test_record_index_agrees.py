@@ -8,8 +8,11 @@ from tiers import quick
 from turns import COLUMNS, OURS, SERVICES, Model, write_theirs
 
 from table.hudi_table import HudiTable
+from table.metadata_table import compact as compact_module
 from table.metadata_table.compact import Compaction, compact_lists
-from table.options.groups import CleanSettings
+from table.options.groups import ArchiveSettings, CleanSettings
+from table.services import lists_service
+from table.services.archival.archival import archive
 from table.services.check.check import check
 from table.services.clean.clean import clean
 
@@ -101,3 +104,26 @@ def test_turns_with_the_record_index(version, partner, partners, tmp_path, utc):
         write_theirs(hudi, path, version, model.draw(), **INDEXED, **(SERVICES if turn else {}))
         assert_record_index_is_right(path)
         check_all(model, path, hudi)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "partner"), [(8, 8), (9, 9), (9, "1.1.1"), (6, 6)])
+def test_hudi_finds_keys_whose_commits_are_archived(version, partner, partners, tmp_path, utc, monkeypatch):
+    """It skips blocks whose commits have left both timelines: a compaction has to merge them before, however large."""
+    path, hudi = str(tmp_path / "t"), partners[partner]
+    bounds = ArchiveSettings(min_commits=2, max_commits=3)
+    monkeypatch.setattr(lists_service, "ArchiveSettings", lambda: bounds)
+    monkeypatch.setattr(compact_module, "_GROWTH", 0)  # the index is large, so that it waits
+    model = Model(version)
+    options = {**OURS, **MAKES, "hoodie.write.table.version": str(version), "hoodie.index.type": "RECORD_INDEX"}
+    outcomes = []
+    for number in range(16):
+        Engine(path, options).write(number, model.draw(5))
+        table = HudiTable.open(path)
+        outcomes.append(lists_service.keep_lists_small(table, delta_commits=2))
+        archive(table, bounds)
+        assert_record_index_is_right(path)
+    assert outcomes.count(Compaction.DONE) == 2
+    assert len(HudiTable.open(path).load_timeline().completed_writes) < 12
+    write_theirs(hudi, path, version, model.draw(40), **INDEXED)  # every key
+    check_all(model, path, hudi)

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))  # behind PYTHONPATH, which may name another version
@@ -222,6 +223,23 @@ def global_index(path: str, paths: int) -> Any:
                 yield "first" if number == 1 else "steady", figures
 
 
+def record_index(path: str, paths: int) -> Any:
+    """The record index of 900,000 keys; batches of 2,000 new keys, and of 2,000 known ones in eight partition paths."""
+    rows = make_rows(900_000, paths=paths)
+    known = rows.filter(pc.is_in(rows.column("p"), rows.column("p")[:8].unique())).slice(0, 2000)
+    made = {"hoodie__metadata__enable": "true", "hoodie__metadata__record__index__enable": "true"}
+    with make_sink(path, "insert") as sink:
+        sink.write(rows, batch_id=0)
+    for index in ("GLOBAL_BLOOM", "RECORD_INDEX"):
+        with make_sink(path, "upsert", hoodie__index__type=index, **made) as sink:
+            for number in range(4):
+                new = make_rows(2000, 10**7 + 10_000 * (number + len(index)), ts=number)
+                figures = measure(lambda new=new: sink.write(new))
+                updated = measure(lambda: sink.write(known))
+            yield f"new keys, {index}", figures
+            yield f"known keys, {index}", updated
+
+
 def logs(path: str, count: int) -> Any:
     """A slice of 50,000 rows with many log files of 1,000 rows."""
     from hudistream import ArrowSink, HudiTable
@@ -252,6 +270,7 @@ STEPS: dict[str, tuple[Callable[[str, int], Any], str, tuple[int, ...]]] = {
     "reads": (reads, "files", (1000, 10_000, 100_000)),
     "timeline": (timeline, "commits", (30, 3000, 10_000)),
     "global": (global_index, "partition paths", (1000, 9000, 12_000)),
+    "record index": (record_index, "files", (1000, 9000)),
     "logs": (logs, "log files", (5, 50, 200, 500)),
 }
 

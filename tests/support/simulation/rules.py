@@ -5,12 +5,15 @@ from unittest import mock
 
 from instants import inflight
 
-from streaming.batch import recovery
+from streaming.batch import micro_batch, recovery
+from streaming.batch.record_index import see_index
 from table import clock
+from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import update_properties
 from table.errors import TimelineMovedError
 from table.metadata_table import drop, keep
-from table.metadata_table.metadata_table import METADATA_FOLDER
+from table.metadata_table.metadata_table import METADATA_FOLDER, count_groups, slices_in
+from table.metadata_table.read_record_index import RecordIndex
 from table.metadata_table.record_index import new_locations
 from table.scan import pinned
 from table.services.archival import archival, retired
@@ -27,6 +30,7 @@ from table.timeline.active_timeline import begin_instant, read_instant, request_
 from table.timeline.metadata.commit import CommitMetadata
 from table.transaction import commit, completion, conflicts, keeper, lease
 from table.transaction.liveness import judge_writer
+from table.view.file_group import committed_instants
 from table.write import write_log
 
 from . import worlds
@@ -147,6 +151,24 @@ def _of_known_keys(changes, *given):
     return new_locations(changes or {}, *given)
 
 
+def _see_earlier_index(table, options):
+    """Rule 18: a batch takes the index as it was before the last batch, and does not ask what it lacks."""
+    now, kept = see_index(table, options), table.known_lists.__dict__
+    before, kept["seen_index"] = kept.get("seen_index"), now
+    return _Unchecked(before or now) if now is not None else None
+
+
+class _Unchecked:
+    def __init__(self, seen):
+        self._seen = seen
+
+    def as_of(self, _):
+        committed = committed_instants(self._seen.timeline, {})
+        entries = list(self._seen.entries)
+        slices = {int(one.file_id.split("-")[-2]): one for one in slices_in(RECORD_INDEX, entries, committed)}
+        return RecordIndex(self._seen.own, committed, slices, count_groups(entries))
+
+
 def _folder_first(storage, changes):
     """Rule 18: the lists are deleted while the property still names them."""
     storage.delete_metafolder(METADATA_FOLDER)
@@ -165,6 +187,8 @@ BUILDS = {
     "18: the record index knows what becomes visible": worlds.build_indexed,
     "18: a record index that lacks keys is dropped": worlds.build_indexed,
     "18: who ends the commit of another process reads its files": worlds.build_bounded,
+    "18: a batch finds keys by the index of its snapshot": worlds.build_indexed,
+    "18: archival waits until the lists are compacted": worlds.build_indexed,
     "17: a clustering is planned from what is there": worlds.build_clustered,
     "17: what a clustering replaces counts as written": worlds.build_clustered,
     "5: an instant is open before it is requested": worlds.build_reopened,
@@ -264,6 +288,8 @@ RULES = {
     "18: the record index knows what becomes visible": [(keep, "_new_locations", _without_locations)],
     "18: a record index that lacks keys is dropped": [(keep, "new_locations", _of_known_keys)],
     "18: who ends the commit of another process reads its files": [(keep, "find_untold", lambda *_: {})],
+    "18: a batch finds keys by the index of its snapshot": [(micro_batch, "see_index", _see_earlier_index)],
+    "18: archival waits until the lists are compacted": [(archival, "find_unmerged", lambda *_: frozenset())],
     "14: a forked child is another writer": [(lease.Lease, "refuse_child", lambda _: None)],
     "14: the living are left alone": [
         (rollback, "judge_writer", lambda live, me, **_: judge_writer(live, me)),

@@ -13,6 +13,7 @@ from operator import itemgetter
 
 import pyarrow as pa
 
+from table import threads
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.hfile.read_hfile import HFile
 from table.files.log.delete_block import read_deletes
@@ -20,7 +21,7 @@ from table.files.log.framing import BlockType, Header, LogBlock, Verdict, scan_b
 from table.metadata_table.metadata_table import MetadataTable
 from table.metadata_table.records import Value
 from table.metadata_table.stored_bytes import StoredBytes, windows
-from table.view.file_group import CommittedInstants, FileSlice
+from table.view.file_group import CommittedInstants, DataFile, FileSlice
 
 EMPTY_DELETE_BLOCK = b"\x00\x00\x00\x03\x00\x00\x00\x01\x00"  # Hudi begins each file group with one
 
@@ -132,22 +133,43 @@ def read_records(own: MetadataTable, found: FileSlice, committed: CommittedInsta
         FileNotFoundError: a file was deleted meanwhile.
     """
     layers: list[Layer] = [HFile(own.storage.read(found.base_file.path))] if found.base_file else []
-    return SliceRecords((*layers, *_read_logs(own, found, committed)))
+    for log in found.log_files:
+        layers += _layers_of(own.storage.read(log.path), log.path, committed)
+    return SliceRecords(tuple(layers))
 
 
 def open_records(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> StoredRecords:
-    """Opens the files of a slice. Log files are read whole. Arguments and errors are those of `read_records`."""
-    base = None
-    if found.base_file is not None:
-        stored = StoredBytes(own.storage, found.base_file.path, found.base_file.size_bytes)
-        base = HFile(stored), stored
-    return StoredRecords(base, tuple(_read_logs(own, found, committed)))
+    """Opens the files of a slice, side by side. Log files are read whole.
+
+    Args:
+        own: the metadata table.
+        found: the slice.
+        committed: the delta commits that count.
+
+    Raises:
+        UnsupportedTableError, CorruptFileError, FileNotFoundError, StorageError: as `read_records`.
+    """
+    base, files = found.base_file, found.files
+
+    def fetch(file: DataFile) -> StoredBytes | bytes:
+        return StoredBytes(own.storage, file.path, file.size_bytes) if file is base else own.storage.read(file.path)
+
+    if len(files) > 1 and own.storage.calls_at_once > 1:
+        with threads.make_pool(own.storage.calls_at_once, "hudistream-index") as pool:
+            contents = list(pool.map(fetch, files))
+    else:
+        contents = list(map(fetch, files))
+    stored = contents.pop(0) if base is not None else None
+    layers: list[Layer] = []
+    for log, data in zip(found.log_files, contents, strict=True):
+        assert isinstance(data, bytes)
+        layers += _layers_of(data, log.path, committed)
+    return StoredRecords((HFile(stored), stored) if isinstance(stored, StoredBytes) else None, tuple(layers))
 
 
-def _read_logs(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> Iterator[Layer]:
-    for log in found.log_files:
-        for block in _valid_blocks(own.storage.read(log.path), log.path, committed):
-            yield _layer_of(block, log.path)
+def _layers_of(data: bytes, path: str, committed: CommittedInstants) -> Iterator[Layer]:
+    for block in _valid_blocks(data, path, committed):
+        yield _layer_of(block, path)
 
 
 def _layer_of(block: LogBlock, path: str) -> Layer:

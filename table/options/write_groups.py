@@ -183,8 +183,8 @@ class IndexSettings(Settings):
 
     Attributes:
         type: how keys are found. FLINK_STATE, an engine's own memory of what the files say, becomes GLOBAL_BLOOM, or
-            BLOOM where `global_keys` is False. RECORD_INDEX is looked up as GLOBAL_BLOOM is, in footers: a record index
-            that the table has is maintained, and not read.
+            BLOOM where `global_keys` is False. RECORD_INDEX asks the table's record index which files hold the
+            keys; where there is none, keys are looked up as with GLOBAL_BLOOM.
         global_keys: Flink's switch: whether a key is unique in the table, not only in its partition path. It makes
             BLOOM and SIMPLE global. None: as the type says.
         prune_by_ranges: whether a bloom index compares key ranges before it asks the filters.

@@ -163,3 +163,31 @@ def test_a_metadata_table_costs_so_many_requests(s3):
     for name, most in MORE.items():
         more = totals[name] - totals["none"]
         assert 0 < more.total() <= most, more
+
+
+def test_a_record_index_costs_so_many_requests(s3):
+    """The look at the index, its files, and the records that it gets."""
+    totals = {}
+    indexed = {**LISTS, "hoodie.metadata.record.index.enable": "true"}
+    for index, more in {"GLOBAL_BLOOM": LISTS, "RECORD_INDEX": indexed}.items():
+        options = {
+            "hoodie.index.type": index,
+            "hoodie.bloom.index.update.partition.path": "false",
+            "hoodie.write.table.version": "8",
+            "hoodie.clean.automatic": "false",
+            "hoodie.archive.automatic": "false",
+            "hoodie.metadata.compact.max.delta.commits": "100",
+            **more,
+        }
+        path = f"s3://lake/indexed/{index}"
+        with ArrowSink(path, options, s3, key="id", partition_by="p", order_by="ts", workers=1) as sink:
+            for number in range(4):
+                with counted() as seen:
+                    sink.write(batch("upsert", number), number)
+            totals[index] = Counter(call for call, _ in seen)
+    more = totals["RECORD_INDEX"] - totals["GLOBAL_BLOOM"]
+    # look: timeline, files twice, properties. Then of each of ten file groups the log files, and one that is written
+    assert more["PutObject"] <= 10
+    assert more["ListObjectsV2"] <= 3
+    assert more["GetObject"] <= 1 + 10 * 4
+    assert more.total() == more["PutObject"] + more["ListObjectsV2"] + more["GetObject"]

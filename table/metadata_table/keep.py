@@ -345,7 +345,9 @@ class _Delta:
         Raises:
             UnsupportedTableError: names what happened.
         """
-        files = [instant for instant in timeline if instant.time == self._time]
+        files = [one for one in timeline if one.time == self._time and one.action is not Action.SAVEPOINT]
+        if len(files) > 1:  # one delta commit cannot tell both
+            raise UnsupportedTableError(f"{len(files)} actions of the table have the time {self._time}")
         is_pending = bool(files) and not any(instant.is_completed for instant in files)
         if not is_pending:
             if self._found is None:

@@ -32,6 +32,7 @@ PROTOBUF_MAGIC = b"PBUF"
 SCHEMA_KEY = b"schema"
 _INFO_AT, _INDEX_AT, _BLOCKS, _ENTRIES, _LEVELS, _CODEC = 1, 2, 5, 7, 8, 12
 _DEEPEST_INDEX = 8
+_LENGTHS = struct.Struct(">ii")
 
 
 def _told_as_damage(function: Any) -> Any:
@@ -66,8 +67,8 @@ class HFile:
 
     def __init__(self, file: FileBytes) -> None:
         self._file = memoryview(file) if isinstance(file, bytes) else file
-        self._block: dict[bytes, bytes] = {}
-        self._found_in = -1
+        # the block of the last search, and how far the search came in it
+        self._block, self._found_in, self._place, self._sought = b"", -1, 0, b""
         self._open()
 
     @_told_as_damage
@@ -152,30 +153,71 @@ class HFile:
     def find(self, key: bytes) -> bytes | None:
         """The value of a key, or None; unpacks one block.
 
+        If keys are asked for in their order, each block is unpacked and walked through once.
+
         Raises:
             CorruptFileError: the block is damaged.
         """
         at = bisect_right(self._keys, key) - 1
         if at < 0:
             return None
-        if at != self._found_in:  # callers that ask for keys in their order unpack each block once
-            self._block, self._found_in = dict(self._read(self._offsets[at])), at
-        return self._block.get(key)
+        if at != self._found_in:
+            self._block, self._found_in, self._place = self._data_of(self._offsets[at]), at, 0
+        elif key < self._sought:
+            self._place = 0
+        self._sought = key
+        found: tuple[bytes | None, int] = _find_behind(self._block, self._place, key)
+        self._place = found[1]
+        return found[0]
 
     @_told_as_damage
-    def _read(self, offset: int) -> list[tuple[bytes, bytes]]:
+    def _data_of(self, offset: int) -> bytes:
         block = decode_block(self._file, offset, self._codec)
         if block.magic != DATA:
             raise ValueError(f"the block at byte {offset} holds no entries")
-        data, at, entries = block.data, 0, []
+        return block.data
+
+    @_told_as_damage
+    def _read(self, offset: int) -> list[tuple[bytes, bytes]]:
+        data, at, entries = self._data_of(offset), 0, []
         while at < len(data):
-            key_length, value_length = struct.unpack_from(">ii", data, at)
-            start, end = at + 8 + key_length, at + 8 + key_length + value_length
-            if key_length < 0 or value_length < 0 or end >= len(data) + 1:
-                raise ValueError(f"an entry of {key_length} and {value_length} bytes at byte {at} of a block")
+            start, end = _place_of_value(data, at)
             entries.append((_key_of(data[at + 8 : start]), data[start:end]))
             _, at = decode_java_varint(data, end)
         return entries
+
+
+@_told_as_damage
+def _find_behind(data: bytes, at: int, key: bytes) -> tuple[bytes | None, int]:
+    """Walks through entries, which ascend, up to a key.
+
+    Args:
+        data: of a block.
+        at: where an entry begins that is not behind the key.
+        key: the key.
+
+    Returns:
+        Its value, or None; and where the walk ended.
+    """
+    while at < len(data):
+        start, end = _place_of_value(data, at)
+        length = data[at + 8] << 8 | data[at + 9]
+        if at + 10 + length > start:
+            raise ValueError(f"a key of {length} bytes at byte {at} of a block")
+        found = data[at + 10 : at + 10 + length]
+        if found >= key:
+            return (data[start:end] if found == key else None), at
+        at = end + 1 if data[end] <= 127 else decode_java_varint(data, end)[1]
+    return None, at
+
+
+def _place_of_value(data: bytes, at: int) -> tuple[int, int]:
+    """Where the value of an entry begins, and where it ends."""
+    key_length, value_length = _LENGTHS.unpack_from(data, at)
+    start = at + 8 + key_length
+    if key_length < 2 or value_length < 0 or start + value_length > len(data):
+        raise ValueError(f"an entry of {key_length} and {value_length} bytes at byte {at} of a block")
+    return start, start + value_length
 
 
 def _key_of(framed: bytes) -> bytes:

@@ -172,3 +172,14 @@ def test_numbers_are_read_back(number):
     assert decode_varint(encode_varint(number), 0) == (number, len(encode_varint(number)))
     assert decode_java_varint(encode_java_varint(number), 0) == (number, len(encode_java_varint(number)))
     assert list(decode_fields(encode_field(7, number) + encode_field(8, b"ab"))) == [(7, number), (8, b"ab")]
+
+
+@given(
+    st.dictionaries(st.binary(min_size=1, max_size=6), st.binary(max_size=200), max_size=60),
+    st.lists(st.binary(min_size=1, max_size=6), max_size=40),
+)
+def test_keys_are_found_in_any_order(entries, others):
+    """The search goes on where the last one ended, or begins anew."""
+    file = HFile(encode_hfile(sorted(entries.items()), "{}", is_base_file=False))
+    for key in [*sorted([*entries, *others]), *others, *list(entries), *reversed(list(entries)), *others]:
+        assert file.find(key) == entries.get(key)

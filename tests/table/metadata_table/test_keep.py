@@ -1,6 +1,7 @@
 """The lists of files are kept up by every action, and by none after the fact."""
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from faults import FaultyStorage, Fuse
 from tiers import quick
 
 from hudistream import write_hudi
+from table import CommitConflictError, StorageError, UnsupportedTableError, read_table
 from table import HudiTable as UserTable
-from table import UnsupportedTableError, read_table
 from table.clock import InstantClock
 from table.config.table_config import load_table_config
 from table.hudi_table import HudiTable
@@ -38,6 +39,7 @@ from table.timeline.active_timeline import request_instant
 from table.timeline.instant import Action, State
 from table.timeline.layout import LAYOUT_1, name_instant
 from table.timeline.timeline import build_timeline
+from table.transaction import commit
 from table.view.file_group import committed_instants
 from table.view.store_listing import StorageListing
 
@@ -389,3 +391,46 @@ def test_delta_commits_are_final_when_their_actions_are_completed_or_archived(ac
     own = [name_instant(LAYOUT_1, TIMES[n], Action.DELTA_COMMIT, State.COMPLETED) for n in (1, 2, 5)]
     own.append(name_instant(LAYOUT_1, TIMES[3] + "010", Action.DELTA_COMMIT, State.COMPLETED))  # made the lists
     assert (not unfinished_times(build_timeline(own), line)) is final
+
+
+def test_a_file_whose_deletion_was_not_answered_is_not_in_the_lists(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    engine = engine_of(path, 8, "COPY_ON_WRITE")
+    for number in range(4):
+        engine.write(number, rows(range(3), ts=number))
+    engine.writer.stop()
+    real, lost = LocalStorage._delete, []
+
+    def unanswered(self, file):
+        done = real(self, file)
+        if file.endswith(".parquet") and not lost:
+            lost.append(file)
+            raise StorageError("no answer")
+        return done
+
+    monkeypatch.setattr(LocalStorage, "_delete", unanswered)
+    [outcome] = clean(HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0))
+    assert lost
+    assert not outcome.failed
+    assert_lists_are_right(path)
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_two_actions_of_one_time_end_the_lists(tmp_path, monkeypatch, logs, version):
+    """A delta commit has the time of its action, so one cannot tell both."""
+    path = str(tmp_path / "t")
+    engine, real = engine_of(path, version, "COPY_ON_WRITE"), commit.keep_lists
+    for number in range(2):
+        engine.write(number, rows(range(3), ts=number))
+
+    def beside(storage, time, *given):
+        requested = name_instant(HudiTable.open(path).layout, time, Action.CLEAN, State.REQUESTED)
+        storage.create_exclusive(requested.path, b"")
+        real(storage, time, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commit, "keep_lists", beside)
+        with suppress(CommitConflictError):
+            engine.write(2, rows(range(6), ts=2))
+    assert partitions(path) == ""
+    assert [one for one in logs if one["event"] == "metadata_table_not_kept" and "have the time" in one["why"]]

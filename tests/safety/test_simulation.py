@@ -23,8 +23,8 @@ FOUND_AT = {
     "7: one writer means one": 1,
     "8: renewals do nothing else": 4,
     "18: the lists know what a clean deletes": 30,
-    "18: archival waits until the lists are compacted": 22,
-    "18: a record index that lacks keys is dropped": 2,
+    "18: archival waits until the lists are compacted": 51,
+    "18: a record index that lacks keys is dropped": 4,
 }
 
 

@@ -659,6 +659,7 @@ def build_listed(seed, *, has_statistics=False, has_record_index=False):
     if has_record_index:
         options["hoodie.metadata.record.index.enable"] = "true"
         options["hoodie.index.type"] = r.choice(("RECORD_INDEX", "RECORD_INDEX", "BLOOM"))
+        options["hoodie.metadata.compact.max.delta.commits"] = r.choice(("2", "4", "12"))
     if several:
         options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
     if r.random() < 0.5 and not has_record_index:

@@ -4,7 +4,7 @@ Hudi's writers do so after ten delta commits (hoodie.metadata.compact.max.delta.
 follows from its time and from the log files of earlier delta commits. So several processes may carry one out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from table import clock
@@ -45,6 +45,7 @@ _MOST = 20  # times as many log files: then what hinders the compaction will not
 # a record index is written anew when its log files have a quarter of its size, or after so many times as many commits
 _GROWTH, _PATIENCE = 4, 5
 _EXTENSION = ".hfile"
+_SUFFIX = "001"
 _TASK = "0-0-0"
 
 log = get_logger("hudistream.metadata_table")
@@ -84,8 +85,9 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
         return Compaction.NOT_DUE
     config = load_table_config(storage)
     indexes = config.metadata_indexes - {FILES} if config is not None else frozenset()
-    others = [one for name in sorted(indexes) for one in slices_in(name, own.list_files(name), committed)]
-    if pending is None and written < _due_from(delta_commits, others):
+    entries = {name: own.list_files(name) for name in (FILES, *sorted(indexes))}
+    index = slices_in(RECORD_INDEX, entries.get(RECORD_INDEX, []), committed)
+    if pending is None and written < _due_from(delta_commits, index):
         return Compaction.NOT_DUE
     if now.pending_of(Action.DELTA_COMMIT) or _has_decided(storage, timeline) or unfinished_times(now, timeline):
         if len(found.log_files) > _MOST * delta_commits:
@@ -94,22 +96,23 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
     if pending is None:
         time = choose_time(now, timeline)
         latest = max((begins, *(one.time for one in now.completed_of(Action.COMMIT))))
-        if time > latest and now.find(time, Action.DELTA_COMMIT) is None:
-            pending = _request(own, time, [found, *(one for one in others if one.log_files)])
+        if time > latest and not any(one.time == time for one in (*now, *timeline)):
+            merged = {name: [one for one in of if _is_before(one, time, committed)] for name, of in entries.items()}
+            slices = (one for name, of in merged.items() for one in slices_in(name, of, committed))
+            pending = _request(own, time, [one for one in slices if one.log_files])
     if pending is None:
         return Compaction.HINDERED
     _carry_out(own, own.load_timeline(), pending)
     return Compaction.DONE
 
 
-def _due_from(delta_commits: int, slices: Iterable[FileSlice]) -> int:
+def _due_from(delta_commits: int, index: Sequence[FileSlice]) -> int:
     """The number of delta commits from which on a compaction is due (pure).
 
     A record index is as large as the table has rows, and a compaction writes it anew: it waits until the log files have
     grown. It cannot be left out. Hudi reads a block only while its delta commit is on an active timeline, and takes it
     that a compaction has merged all earlier ones.
     """
-    index = [one for one in slices if one.partition_path == RECORD_INDEX]
     base_bytes = sum(one.base_file.size_bytes for one in index if one.base_file is not None)
     logs_bytes = sum(log.size_bytes for one in index for log in one.log_files)
     return delta_commits if logs_bytes * _GROWTH >= base_bytes else _PATIENCE * delta_commits
@@ -160,10 +163,11 @@ def _has_decided(storage: Storage, timeline: Timeline) -> bool:
 
 
 def choose_time(own: Timeline, timeline: Timeline) -> str:
-    """The time of a compaction: just after all that it merges; each later delta commit lies behind it (pure).
+    """The time of a compaction: behind all that it merges, and never that of an action of the table (pure).
 
-    In layout 1 delta commits have no completion time. So the compaction comes before each action that is still pending
-    (HoodieBackedTableMetadataWriter does the same).
+    In layout 2 it is the completion time of the last delta commit, which stays on top of it. An action that begins
+    later has a later time. Layout 1 has no completion times. So the compaction comes before each action that is still
+    pending, and its time has three digits more (so does HoodieBackedTableMetadataWriter in tables of version 6).
 
     Args:
         own: timeline of the metadata table.
@@ -171,11 +175,12 @@ def choose_time(own: Timeline, timeline: Timeline) -> str:
     """
     deltas = (one for one in own.completed_of(Action.DELTA_COMMIT) if not is_making(one.time))
     last = max(one.completion_time or one.time[:17] for one in deltas)
-    if not own.layout.names.hold_completion:
-        before = min((one.time for one in timeline.pending if one.action in DECIDED_ACTIONS), default=None)
-        if before is not None and before <= last:
-            return clock.format_instant_time(clock.parse_instant_time(before) - 1)
-    return clock.format_instant_time(clock.parse_instant_time(last) + 1)
+    if own.layout.names.hold_completion:
+        return last
+    before = min((one.time for one in timeline.pending if one.action in DECIDED_ACTIONS), default=None)
+    if before is not None and before <= last:
+        last = clock.format_instant_time(clock.parse_instant_time(before) - 1)
+    return last + _SUFFIX
 
 
 def _plan(slices: Iterable[FileSlice]) -> CompactionPlan:

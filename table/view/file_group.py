@@ -209,8 +209,17 @@ def committed_instants(timeline: Timeline, replaced: Mapping[str, Iterable[str]]
         {path: frozenset(ids) for path, ids in replaced.items()},
         frozenset(i.time for i in timeline.pending_of(*WRITE_ACTIONS) if i.state is State.INFLIGHT),
         timeline.layout.version,
-        {i.time: i.completion_time for i in timeline.completed_writes if i.completion_time is not None},
+        _completions(timeline),
     )
+
+
+def _completions(timeline: Timeline) -> Mapping[str, str]:
+    """Request time -> completion time. A metadata table may have two writes of one time: the later end counts."""
+    found: dict[str, str] = {}
+    for one in timeline.completed_writes:
+        if one.completion_time is not None:
+            found[one.time] = max(one.completion_time, found.get(one.time, ""))
+    return found
 
 
 def build_file_groups(

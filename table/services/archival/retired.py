@@ -57,8 +57,9 @@ def read_retired(snapshot: Snapshot, plan: ArchivalPlan, check: Callable[[], Non
             files.append(RetiredFile(file, data, clock.format_instant_time(moved_ms, snapshot.config.timezone)))
             if file.is_completed and file.action in WRITE_ACTIONS:
                 stats = snapshot.commits.decode(file, _filled(file, data)).stats
-                named[file.time] = frozenset(stat.path for stat in stats)
-                paths[file.time] = frozenset(stat.partition_path for stat in stats)
+                # a metadata table may have a delta commit and a compaction of one time
+                named[file.time] = named.get(file.time, frozenset()) | {stat.path for stat in stats}
+                paths[file.time] = paths.get(file.time, frozenset()) | {stat.partition_path for stat in stats}
     return Retired(tuple(files), named, paths, _read_rollbacks(snapshot, check))
 
 

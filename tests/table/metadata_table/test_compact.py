@@ -27,18 +27,18 @@ def own_timeline(layout, *deltas):
 @pytest.mark.parametrize(
     ("layout", "pending", "time"),
     [
-        (LAYOUT_1, [], 51),
-        (LAYOUT_1, [30], 29),
-        (LAYOUT_1, [30, 20], 19),
-        (LAYOUT_1, [60], 51),
-        (LAYOUT_2, [], 61),
-        (LAYOUT_2, [30], 61),
+        (LAYOUT_1, [], TIMES[50] + "001"),
+        (LAYOUT_1, [30], TIMES[29] + "001"),
+        (LAYOUT_1, [30, 20], TIMES[19] + "001"),
+        (LAYOUT_1, [60], TIMES[50] + "001"),
+        (LAYOUT_2, [], TIMES[60]),
+        (LAYOUT_2, [30], TIMES[60]),
     ],
 )
 def test_the_time_of_a_compaction(layout, pending, time):
     """In layout 1 it lies before what may still tell the metadata table something."""
     begun = [Instant(TIMES[at], Action.COMMIT, State.INFLIGHT) for at in pending]
-    assert choose_time(own_timeline(layout, (10, 20), (50, 10)), build_timeline(begun, layout)) == TIMES[time]
+    assert choose_time(own_timeline(layout, (10, 20), (50, 10)), build_timeline(begun, layout)) == time
 
 
 @pytest.mark.parametrize("version", [6, 8])
@@ -72,7 +72,7 @@ def test_what_no_compaction_has_merged_stays_on_the_timeline(tmp_path, version):
     assert on_timeline(table) == before
     assert find_unmerged(table.storage, table.config) >= before - {min(before)}
     assert keep_lists_small(table, delta_commits=2) is Compaction.DONE
-    assert not find_unmerged(table.storage, table.config)
+    assert len(find_unmerged(table.storage, table.config)) == (version > 6)  # the last delta commit
     archive(table, bounds)
     assert len(on_timeline(table)) < len(before)
     left = on_timeline(write(range(8, 14))) - on_timeline(table)

@@ -13,6 +13,7 @@ from table.options.choices import IndexType
 pytestmark = pytest.mark.spark
 
 UPSERT = {**OPTIONS, "hoodie.datasource.write.operation": "upsert", "hoodie.bucket.index.num.buckets": "3"}
+INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
 
 
 MORE_INDEXES = [
@@ -35,7 +36,7 @@ def test_batches_of_every_type_are_upserted(spark, tmp_path, monkeypatch, index,
         monkeypatch.setattr("streaming.plan.routes.SMALL_BATCH_BYTES", 0)
         monkeypatch.setattr("streaming.plan.routes.HOT_SHARE", 0.1)
     path = str(tmp_path / "t")
-    sink = HudiSink(path, {**UPSERT, "hoodie.index.type": index})
+    sink = HudiSink(path, {**UPSERT, "hoodie.index.type": index, **(INDEXED if index == "RECORD_INDEX" else {})})
     first = [record(key, f"p{key % 2}", 1) for key in range(60)]
     second = [record(key, f"p{key % 2}", 2) for key in range(30, 90)]
     late = [record(key, f"p{key % 2}", 0) for key in range(10)]
@@ -44,6 +45,7 @@ def test_batches_of_every_type_are_upserted(spark, tmp_path, monkeypatch, index,
     assert contents(path) == by_key([*first, *second])
     assert (summary.rows, summary.rows_updated) == (30, 30)
     assert summary.lookup.keys == 70
+    assert summary.lookup.indexed == (70 if index == "RECORD_INDEX" else 0)
     if index.startswith("GLOBAL"):
         third = [record(key, f"p{(key + 1) % 2}", 3) for key in range(20)]
         assert sink.write(spark.createDataFrame(third, DDL)).rows_deleted == 20

@@ -12,12 +12,13 @@ from table.config.metadata_indexes import COLUMN_STATS
 from table.config.table_config import TableConfig
 from table.files.column_ranges import ColumnRange, widen
 from table.log import get_logger
-from table.metadata_table.column_stats import StatsCodec, is_indexed, newest_values
+from table.metadata_table.column_stats import StatsCodec, is_indexed, newest_values, widened_value
 from table.metadata_table.file_lists import Failures
 from table.metadata_table.groups import SliceRecords, read_records
 from table.metadata_table.index_definitions import load_statistics
 from table.metadata_table.index_keys import group_of_key, stats_key
 from table.metadata_table.metadata_table import MetadataTable, count_groups, slices_in
+from table.metadata_table.record_codec import schema_of
 from table.storage.interface import Storage
 from table.view.file_group import DataFile, FileSlice, committed_instants
 
@@ -58,11 +59,12 @@ def load_ranges(
 
 
 class StatisticsIndex:
-    """The statistics of a table's files.
+    """The statistics of a table's files, or of its partition paths.
 
     Args:
         storage: of the table.
         config: its properties.
+        index: COLUMN_STATS or PARTITION_STATS.
 
     Attributes:
         columns: names of the columns with statistics.
@@ -74,14 +76,14 @@ class StatisticsIndex:
         CorruptFileError, StorageError, FileNotFoundError: the metadata table cannot be read.
     """
 
-    def __init__(self, storage: Storage, config: TableConfig) -> None:
+    def __init__(self, storage: Storage, config: TableConfig, index: str = COLUMN_STATS) -> None:
         kept = load_statistics(storage, config)
         self.columns, self._is_typed, self._version = kept.columns, kept.is_typed, config.version
         self._own = MetadataTable.open(storage)
         self._committed = committed_instants(self._own.load_timeline(), {})
-        entries = self._own.list_files(COLUMN_STATS)
+        entries = self._own.list_files(index)
         self._count = count_groups(entries)
-        slices = slices_in(COLUMN_STATS, entries, self._committed)
+        slices = slices_in(index, entries, self._committed)
         self._slices = {int(one.file_id.split("-")[-2]): one for one in slices}
         self.files = sum(len(one.files) for one in slices)
         self.size_bytes = sum(file.size_bytes for one in slices for file in one.files)
@@ -108,6 +110,36 @@ class StatisticsIndex:
         for number in asked.keys() & self._slices.keys():
             records = read_records(self._own, self._slices[number], self._committed)
             found.update(_find_all(records, codec, sorted(asked[number], key=lambda one: one[0])))
+        return found
+
+    def partition_ranges(
+        self, kinds: Mapping[str, pa.DataType], paths: Iterable[str]
+    ) -> Mapping[tuple[str, str], ColumnRange]:
+        """The ranges of columns by partition path and column, as far as they are known (index PARTITION_STATS).
+
+        Args:
+            kinds: columns with their types (Arrow); those without statistics are left out.
+            paths: partition paths.
+
+        Raises:
+            UnsupportedTableError, CorruptFileError, StorageError, FileNotFoundError: the index cannot be read.
+        """
+        wanted = {name: kinds[name] for name in self.columns if name in kinds}
+        wanted = {name: kind for name, kind in wanted.items() if is_indexed(kind, is_typed=self._is_typed)}
+        codec, version = StatsCodec(wanted, self._version, is_typed=self._is_typed), self._own.config.version
+        asked: dict[int, list[tuple[str, str, str]]] = {}
+        for path in paths:
+            for column in wanted:
+                key = stats_key(column, path)
+                asked.setdefault(group_of_key(key, self._count), []).append((key, path, column))
+        found: dict[tuple[str, str], ColumnRange] = {}
+        for number in asked.keys() & self._slices.keys():
+            records = read_records(self._own, self._slices[number], self._committed)
+            for key, path, column in sorted(asked[number]):
+                data = widened_value(records.find(key.encode()), version)
+                stats = codec.decode(data, schema_of(version)) if data is not None else None
+                if stats is not None and stats.column == column:
+                    found[path, column] = stats.range
         return found
 
 

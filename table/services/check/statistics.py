@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from table.config.metadata_indexes import COLUMN_STATS
+from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS
 from table.config.table_config import load_table_config
 from table.errors import CorruptFileError, StorageError
 from table.files.base.stored_file import StoredBaseFile
@@ -21,7 +21,7 @@ from table.view.file_group import BaseFile
 
 
 def check_statistics(table: HudiTable, schema: pa.Schema, files: Iterable[BaseFile]) -> list[Finding]:
-    """Finds statistics that lack a file, or a value of it.
+    """Finds statistics that lack a file, or a value of it. Those of a partition path must cover all its files.
 
     Args:
         table: the table.
@@ -38,12 +38,17 @@ def check_statistics(table: HudiTable, schema: pa.Schema, files: Iterable[BaseFi
     try:
         index = StatisticsIndex(table.storage, table.config)
         told = index.ranges(kinds, asked)
+        of_paths = _load_partition_ranges(table, kinds, {file.partition_path for file in asked})
     except Failures as error:
         if not _are_kept(table.storage):
             return []
         text = f"the statistics of the metadata table cannot be read: {error}"
         return [Finding(Kind.METADATA_TABLE, Severity.WARNING, METADATA_FOLDER, text, Repair.POSSIBLE, advice=ADVICE)]
-    wrong = [f"{file.path}: {why}" for file in asked for why in _wrong(table.storage, file, index.columns, told)]
+    wrong = []
+    for file in asked:
+        real = _ranges_of(table.storage, file, index.columns)
+        wrong += [f"{file.path}: {why}" for why in _wrong_of_file(file, real, told)]
+        wrong += [f"{file.partition_path or '.'}: {why}" for why in _wrong_of_path(file.partition_path, real, of_paths)]
     if not wrong or not _are_kept(table.storage):
         return []
     text = (
@@ -58,17 +63,49 @@ def _are_kept(storage: Storage) -> bool:
     return now is not None and COLUMN_STATS in now.metadata_indexes
 
 
-def _wrong(storage: Storage, file: BaseFile, columns: tuple[str, ...], told: RangesOfFiles) -> Iterable[str]:
+def _load_partition_ranges(
+    table: HudiTable, kinds: Mapping[str, pa.DataType], paths: Iterable[str]
+) -> Mapping[tuple[str, str], ColumnRange]:
+    if PARTITION_STATS not in table.config.metadata_indexes:
+        return {}
+    return StatisticsIndex(table.storage, table.config, PARTITION_STATS).partition_ranges(kinds, paths)
+
+
+def _ranges_of(storage: Storage, file: BaseFile, columns: tuple[str, ...]) -> Mapping[str, ColumnRange]:
+    """Ranges by the footer of a file; none where it cannot be read, which the check of contents says."""
     try:
         with StoredBaseFile(storage, file.path, file.size_bytes) as stored:
-            real: Mapping[str, ColumnRange] = stored.ranges(columns) or {}
+            return stored.ranges(columns) or {}
     except (CorruptFileError, FileNotFoundError, StorageError):
-        return  # the check of contents says it
+        return {}
+
+
+def _wrong_of_file(file: BaseFile, real: Mapping[str, ColumnRange], told: RangesOfFiles) -> Iterable[str]:
     for name, found in real.items():
         known = told.get((file.path, name))
         if known is None:
             yield f"none of the column {name!r}"
-        elif found.least is not None and widen([known, found]).least != known.least:
-            yield f"the column {name!r} begins with {found.least!r}, and the statistics with {known.least!r}"
-        elif found.greatest is not None and widen([known, found]).greatest != known.greatest:
-            yield f"the column {name!r} ends with {found.greatest!r}, and the statistics with {known.greatest!r}"
+        else:
+            yield from _not_covered(name, found, known)
+
+
+def _wrong_of_path(
+    path: str, real: Mapping[str, ColumnRange], told: Mapping[tuple[str, str], ColumnRange]
+) -> Iterable[str]:
+    """A partition path without statistics is not ruled out by Hudi."""
+    for name, found in real.items():
+        known = told.get((path, name))
+        if known is None:
+            continue
+        yield from _not_covered(name, found, known)
+        if found.nulls and not known.nulls:
+            yield f"the column {name!r} has nulls, and the statistics none"
+        if found.nulls < found.values and known.nulls == known.values:
+            yield f"the column {name!r} has values, and the statistics only nulls"
+
+
+def _not_covered(name: str, found: ColumnRange, known: ColumnRange) -> Iterable[str]:
+    if found.least is not None and widen([known, found]).least != known.least:
+        yield f"the column {name!r} begins with {found.least!r}, and the statistics with {known.least!r}"
+    elif found.greatest is not None and widen([known, found]).greatest != known.greatest:
+        yield f"the column {name!r} ends with {found.greatest!r}, and the statistics with {known.greatest!r}"

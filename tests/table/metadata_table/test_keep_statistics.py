@@ -1,6 +1,7 @@
 """Statistics of columns are kept up by every action, made where they are asked for, and used by scans."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -336,3 +337,18 @@ def test_check_finds_statistics_that_lack_a_file_or_a_value(tmp_path):
     assert "statistics of the metadata table are wrong" in found.text
     assert "none of the column" in found.text
     assert load_table_config(LocalStorage(path)).metadata_indexes
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_check_finds_statistics_of_a_partition_path_that_do_not_cover_a_file(tmp_path, monkeypatch, version):
+    """Hudi would not look into the partition path."""
+    path = str(tmp_path / "t")
+    for number in range(3):
+        engine_of(path, version).write(number, rows(range(6), ts=number))
+    assert PARTITION_STATS in indexes(path)
+    assert check(HudiTable.open(path)).is_sound
+    real = keep.new_statistics
+    monkeypatch.setattr(keep, "new_statistics", lambda *given: replace(real(*given), of_partitions={}))
+    engine_of(path, version).write(3, rows(range(6), ts=99))
+    [found] = check(HudiTable.open(path)).findings
+    assert found.text.startswith("6 statistics of the metadata table are wrong, among them p0: the column ")

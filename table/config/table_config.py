@@ -6,6 +6,7 @@ The file is Java ``Properties`` text with a CRC32 over ``<database>.<table>`` in
 
 import zlib
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -13,12 +14,13 @@ from table import clock
 from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_of, mode_properties
 from table.config.metadata_indexes import indexes_in
 from table.config.properties import format_properties, parse_properties
-from table.errors import CorruptFileError, StorageError, UnsupportedTableError
+from table.errors import CorruptFileError, InvalidConfigError, StorageError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage, join
 
 PROPERTIES_FILE = join(METAFOLDER, "hoodie.properties")
 BACKUP_FILE = join(METAFOLDER, "hoodie.properties.backup")
 _TRIES = 10
+_PAUSE_S = 0.05
 
 TABLE_VERSION = 6  # version of new tables, unless the options name another
 LAYOUTS: Mapping[int, int] = MappingProxyType({6: 1, 8: 2, 9: 2})  # written versions -> timeline layout
@@ -285,37 +287,54 @@ def update_properties(storage: Storage, changes: Changes, removed: Collection[st
     """
     if load_properties(storage) is None:
         raise StorageError(f"{PROPERTIES_FILE} of {storage.base_uri!r} does not exist")
-    if not storage.exists(PROPERTIES_FILE):
-        storage.create_exclusive(PROPERTIES_FILE, storage.read(BACKUP_FILE), durable=True)
-    for _ in range(_TRIES):
-        storage.delete_metafile(BACKUP_FILE)
-        storage.create_exclusive(BACKUP_FILE, storage.read(PROPERTIES_FILE), durable=True)
-        if not _replace(storage, changes, removed):
+    for attempt in range(_TRIES):
+        try:
+            _back_up(storage, storage.read(PROPERTIES_FILE))
+            is_written = _replace(storage, changes, removed)
+            data = storage.read(PROPERTIES_FILE)
+        except FileNotFoundError:  # Hudi's writers delete the file before they create it anew, and may die in between
+            clock.sleep_s(_PAUSE_S)
+            if attempt >= _TRIES // 2 and storage.exists(BACKUP_FILE):
+                storage.create_exclusive(PROPERTIES_FILE, storage.read(BACKUP_FILE), durable=True)
             continue
-        written = parse_properties(storage.read(PROPERTIES_FILE))
+        written = parse_properties(data)
         if not is_valid(written):
             raise StorageError(f"{PROPERTIES_FILE} did not read back as written; its backup is in force")
-        if _changed(written, changes, removed) == written:
+        if is_written and _changed(written, changes, removed) == written:
             storage.delete_metafile(BACKUP_FILE)
+            if not storage.exists(PROPERTIES_FILE):  # Hudi's writer took our backup for its own
+                storage.create_exclusive(BACKUP_FILE, data, durable=True)
             return config_from_properties(written)
     raise StorageError(f"{PROPERTIES_FILE} of {storage.base_uri!r} was changed by others {_TRIES} times in turn")
+
+
+def _back_up(storage: Storage, data: bytes) -> None:
+    """Puts properties that were read in the place of an older backup."""
+    storage.delete_metafile(BACKUP_FILE)
+    storage.create_exclusive(BACKUP_FILE, data, durable=True)
 
 
 def _replace(storage: Storage, changes: Changes, removed: Collection[str]) -> bool:
     """Writes the properties with the changes; not if another process changes them at the same moment.
 
     A store without conditions cannot tell: there a change of the other process may be lost.
+
+    Raises:
+        FileNotFoundError: the file is not there.
+        StorageError: the store fails.
     """
-    if not storage.has_versions:
-        changed = _changed(parse_properties(storage.read(PROPERTIES_FILE)), changes, removed)
-        storage.put(PROPERTIES_FILE, format_properties(changed, clock.now_ms(), "Updated at"))
-        return True
-    seen = storage.read_versioned(PROPERTIES_FILE)
-    if seen is None:
-        return False
-    changed = _changed(parse_properties(seen.data), changes, removed)
-    data = format_properties(changed, clock.now_ms(), "Updated at")
-    return storage.replace_if(PROPERTIES_FILE, data, seen.version) is not None
+
+    def change(data: bytes) -> bytes:
+        return format_properties(_changed(parse_properties(data), changes, removed), clock.now_ms(), "Updated at")
+
+    with suppress(InvalidConfigError):  # the store, or the disk, knows no conditions after all
+        if storage.has_versions:
+            seen = storage.read_versioned(PROPERTIES_FILE)
+            if seen is None:
+                raise FileNotFoundError(PROPERTIES_FILE)
+            return storage.replace_if(PROPERTIES_FILE, change(seen.data), seen.version) is not None
+    storage.put(PROPERTIES_FILE, change(storage.read(PROPERTIES_FILE)))
+    return True
 
 
 def _changed(properties: Mapping[str, str], changes: Changes, removed: Collection[str]) -> dict[str, str]:

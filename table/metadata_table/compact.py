@@ -24,6 +24,7 @@ from table.metadata_table.metadata_table import (
     MetadataTable,
     find_slice,
     is_making,
+    is_whole,
     planned_groups,
     slices_in,
     unfinished_times,
@@ -89,18 +90,17 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
     index = slices_in(RECORD_INDEX, entries.get(RECORD_INDEX, []), committed)
     if pending is None and written < _due_from(delta_commits, index):
         return Compaction.NOT_DUE
-    if now.pending_of(Action.DELTA_COMMIT) or _has_decided(storage, timeline) or unfinished_times(now, timeline):
-        if len(found.log_files) > _MOST * delta_commits:
-            raise UnsupportedTableError(f"{len(found.log_files)} log files of the lists could not be compacted")
-        return Compaction.HINDERED
-    if pending is None:
+    waits = now.pending_of(Action.DELTA_COMMIT) or _has_decided(storage, timeline) or unfinished_times(now, timeline)
+    if pending is None and not waits:
         time = choose_time(now, timeline)
         latest = max((begins, *(one.time for one in now.completed_of(Action.COMMIT))))
         if time > latest and not any(one.time == time for one in (*now, *timeline)):
             merged = {name: [one for one in of if _is_before(one, time, committed)] for name, of in entries.items()}
             slices = (one for name, of in merged.items() for one in slices_in(name, of, committed))
             pending = _request(own, time, [one for one in slices if one.log_files])
-    if pending is None:
+    if pending is None or waits:
+        if len(found.log_files) > _MOST * delta_commits:
+            raise UnsupportedTableError(f"{len(found.log_files)} log files of the lists could not be compacted")
         return Compaction.HINDERED
     _carry_out(own, own.load_timeline(), pending)
     return Compaction.DONE
@@ -177,7 +177,8 @@ def choose_time(own: Timeline, timeline: Timeline) -> str:
     last = max(one.completion_time or one.time[:17] for one in deltas)
     if own.layout.names.hold_completion:
         return last
-    before = min((one.time for one in timeline.pending if one.action in DECIDED_ACTIONS), default=None)
+    telling = DECIDED_ACTIONS - {Action.SAVEPOINT}
+    before = min((one.time for one in timeline.pending if one.action in telling), default=None)
     if before is not None and before <= last:
         last = clock.format_instant_time(clock.parse_instant_time(before) - 1)
     return last + _SUFFIX
@@ -205,6 +206,9 @@ def _carry_out(own: MetadataTable, now: Timeline, pending: Instant) -> None:
         own: the metadata table.
         now: its timeline, listed after the request.
         pending: the compaction.
+
+    Raises:
+        UnsupportedTableError: the metadata table was made anew meanwhile, or a file group has lost files.
     """
     committed = committed_instants(now, {})
     begun = begin_instant(own.storage, name_instant(own.layout, pending.time, Action.COMPACTION, State.REQUESTED))
@@ -212,8 +216,15 @@ def _carry_out(own: MetadataTable, now: Timeline, pending: Instant) -> None:
     at = clock.format_instant_time(clock.parse_instant_time(pending.time) + 1)
     completed = begun.to(State.COMPLETED, at if own.layout.names.hold_completion else None)
     content = own.layout.encode_commit(CommitMetadata(stats, "COMPACT", compacted=True))
+    _check_is_there(own, begun)
     create_settled(own.storage, completed.path, content)
+    _check_is_there(own, begun)  # a pause just before: readers refuse such a compaction until it is gone
     log.info("metadata_table_compacted", table=own.storage.base_uri, instant_time=pending.time, groups=len(stats))
+
+
+def _check_is_there(own: MetadataTable, begun: Instant) -> None:
+    if not own.storage.exists(begun.path):
+        raise UnsupportedTableError(f"the metadata table was made anew beside the compaction {begun.time}")
 
 
 def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: CommittedInstants) -> WriteStat:
@@ -221,8 +232,8 @@ def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: Co
     index, file_id = group
     entries = [entry for entry in own.list_files(index) if _is_before(entry, time, committed)]
     found = next((one for one in slices_in(index, entries, committed) if one.file_id == file_id), None)
-    if found is None:
-        raise UnsupportedTableError(f"the file group {file_id} of the metadata table has no files")
+    if found is None or not is_whole(found):
+        raise UnsupportedTableError(f"the file group {file_id} of the metadata table has lost files")
     version = own.config.version
     if index == FILES:
         left: Iterable[tuple[bytes, bytes]] = sorted(

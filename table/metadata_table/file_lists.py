@@ -11,7 +11,7 @@ from table.config.table_config import load_table_config
 from table.errors import CorruptFileError, StorageError, UnsupportedTableError
 from table.files.hfile.read_hfile import HFile
 from table.metadata_table.groups import read_records
-from table.metadata_table.metadata_table import MADE, MetadataTable, find_slice, is_making
+from table.metadata_table.metadata_table import MADE, MetadataTable, check_compactions, find_slice, is_making
 from table.metadata_table.record_codec import decode_record
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, combine, key_of, partition_path_of
 from table.storage.interface import Storage
@@ -81,6 +81,7 @@ def load_file_lists(storage: Storage, known: Iterable[str]) -> FileLists:
     own = MetadataTable.open(storage)
     timeline, entries = own.load_timeline(), own.list_files()
     check_knows(timeline, known)
+    check_compactions(timeline)
     committed = committed_instants(timeline, {})
     lists = read_lists(own, find_slice(entries, committed), committed)
     now = load_table_config(storage)

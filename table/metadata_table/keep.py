@@ -229,6 +229,9 @@ def drop_indexes(storage: Storage, config: TableConfig, indexes: frozenset[str],
         changed = update_properties(storage, {"hoodie.table.metadata.partitions": ""})
     for name in sorted(dropped):
         storage.delete_metafolder(join(METADATA_FOLDER, name))
+    now = load_table_config(storage)
+    if now is not None and now.metadata_indexes & dropped:  # made anew while this process paused: files may be lost
+        changed = drop_metadata_table(storage, now)
     log.warning("metadata_indexes_dropped", table=storage.base_uri, indexes=sorted(dropped), why=why)
     return changed
 

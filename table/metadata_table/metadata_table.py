@@ -131,6 +131,28 @@ def slices_in(index: str, entries: list[FileInfo], committed: CommittedInstants)
     return [group.merged_slice for group in build_file_groups(index, entries, committed)]
 
 
+def is_whole(found: FileSlice) -> bool:
+    """Whether a slice begins with a base file, or with the log file that made its file group (pure).
+
+    A process that was paused while it dropped an index may have deleted files of the one that was made after it.
+    """
+    return found.base_file is not None or is_making(found.base_instant_time)
+
+
+def check_compactions(timeline: Timeline) -> None:
+    """Refuses a compaction without a request: it belongs to an earlier metadata table, and was completed in this one.
+
+    Args:
+        timeline: of the metadata table. Archival deletes a request first, so an answer may be wrong for a moment.
+
+    Raises:
+        UnsupportedTableError: names the compaction.
+    """
+    for one in timeline.completed_of(*_COMPACTIONS):
+        if not any(file.state is State.REQUESTED for file in timeline.files_of(one.time, one.action)):
+            raise UnsupportedTableError(f"the compaction {one.time} of the metadata table was not requested there")
+
+
 def newest_base(own: MetadataTable, timeline: Timeline, group: GroupKey, entries: Iterable[FileInfo]) -> str:
     """The newest instant at which a slice of a file group begins, in timeline layout 1.
 

@@ -19,7 +19,14 @@ from table.metadata_table.index_definitions import check_is_global
 from table.metadata_table.index_keys import groups_of_keys
 from table.metadata_table.known_lists import KnownLists
 from table.metadata_table.location_codec import Location, decode_location
-from table.metadata_table.metadata_table import MetadataTable, count_groups, slices_in, unfinished_times
+from table.metadata_table.metadata_table import (
+    MetadataTable,
+    check_compactions,
+    count_groups,
+    is_whole,
+    slices_in,
+    unfinished_times,
+)
 from table.metadata_table.records import Value
 from table.storage.interface import FileInfo, Storage
 from table.timeline.timeline import Timeline
@@ -93,13 +100,20 @@ class SeenRecordIndex:
                 index has no files.
         """
         check_knows(self.timeline, timeline.committed_times)
+        check_compactions(self.timeline)
         undone = unfinished_times(self.timeline, timeline)
         now = committed_instants(self.timeline, {})
         committed = replace(now, times=now.times - undone, inflight=now.inflight | undone)
         entries = list(self.entries)
         slices = slices_in(RECORD_INDEX, entries, committed)
         by_number = {int(one.file_id.split("-")[-2]): one for one in slices}
-        return RecordIndex(self.own, committed, by_number, count_groups(entries))
+        count = count_groups(entries)
+        if sorted(by_number) != list(range(count)) or not all(map(is_whole, slices)):
+            raise UnsupportedTableError("the record index has lost files")
+        merged = max(one.base_instant_time for one in slices)
+        if any(time < merged for time in undone):  # Hudi's compaction may have merged it
+            raise UnsupportedTableError(f"the record index may hold what {min(undone)} has not completed")
+        return RecordIndex(self.own, committed, by_number, count)
 
 
 def see_record_index(storage: Storage, config: TableConfig, known: KnownLists) -> SeenRecordIndex:

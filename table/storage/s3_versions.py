@@ -8,7 +8,8 @@ from table.errors import InvalidConfigError
 from table.storage.reach import code_of
 from table.storage.versions import VersionedFile
 
-_CHANGED = "PreconditionFailed"  # 412
+_CHANGED = ("PreconditionFailed", "ConditionalRequestConflict")  # 412, and 409 beside another request
+_UNKNOWN = "NotImplemented"  # 501: the server knows no conditions
 _GONE = ("NoSuchKey", "404")  # If-Match of an object that was deleted
 
 Answer = TypeVar("Answer")
@@ -51,7 +52,7 @@ def put_version(fs: Any, target: str, data: bytes, etag: str | None, timeout_s: 
         timeout_s: seconds for the whole request, its repetitions included.
 
     Raises:
-        InvalidConfigError: the installed botocore does not know the condition; nothing was put.
+        InvalidConfigError: the installed botocore, or the server, does not know the condition; nothing was put.
         Exception: any error of s3fs; it is then not known whether the object was put.
     """
     bucket, key = fs.split_path(target)[:2]
@@ -66,8 +67,10 @@ def put_version(fs: Any, target: str, data: bytes, etag: str | None, timeout_s: 
         return _in_loop(fs, put, timeout_s)
     except Exception as error:
         code = code_of(error)
-        if code == _CHANGED or (etag is not None and code in _GONE):
+        if code in _CHANGED or (etag is not None and code in _GONE):
             return None
+        if code == _UNKNOWN:
+            raise InvalidConfigError(f"the server of {bucket!r} cannot replace an object on a condition") from error
         if isinstance(error, FileNotFoundError):
             raise _no_bucket(bucket) from error
         raise

@@ -33,6 +33,8 @@ SCHEMA_KEY = b"schema"
 _INFO_AT, _INDEX_AT, _BLOCKS, _ENTRIES, _LEVELS, _CODEC = 1, 2, 5, 7, 8, 12
 _DEEPEST_INDEX = 8
 _LENGTHS = struct.Struct(">ii")
+# least byte of UTF-8 by which Java, which orders by UTF-16, may order a key otherwise than HBase does
+_ORDERED_APART = 0xEE
 
 
 def _told_as_damage(function: Any) -> Any:
@@ -161,6 +163,8 @@ class HFile:
         at = bisect_right(self._keys, key) - 1
         if at < 0:
             return None
+        if max(key, default=0) >= _ORDERED_APART:
+            return dict(self._read(self._offsets[at])).get(key)
         if at != self._found_in:
             self._block, self._found_in, self._place = self._data_of(self._offsets[at]), at, 0
         elif key < self._sought:

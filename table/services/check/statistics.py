@@ -13,6 +13,7 @@ from table.hudi_table import HudiTable
 from table.metadata_table.file_lists import Failures
 from table.metadata_table.metadata_table import METADATA_FOLDER
 from table.metadata_table.read_statistics import RangesOfFiles, StatisticsIndex
+from table.options.choices import TableType
 from table.schema.avro_schema import with_meta_columns
 from table.services.check.file_lists import ADVICE
 from table.services.check.finding import Finding, Kind, Repair, Severity
@@ -21,7 +22,8 @@ from table.view.file_group import BaseFile
 
 
 def check_statistics(table: HudiTable, schema: pa.Schema, files: Iterable[BaseFile]) -> list[Finding]:
-    """Finds statistics that lack a file, or a value of it. Those of a partition path must cover all its files.
+    """Finds statistics that lack a file, or a value of it. Those of a partition path must cover all its
+    files, in copy-on-write tables.
 
     Args:
         table: the table.
@@ -66,7 +68,8 @@ def _are_kept(storage: Storage) -> bool:
 def _load_partition_ranges(
     table: HudiTable, kinds: Mapping[str, pa.DataType], paths: Iterable[str]
 ) -> Mapping[tuple[str, str], ColumnRange]:
-    if PARTITION_STATS not in table.config.metadata_indexes:
+    """Those of a copy-on-write table. Hudi 1.0.2 leaves base files below a pending compaction out of its own ranges."""
+    if PARTITION_STATS not in table.config.metadata_indexes or table.config.table_type == TableType.MERGE_ON_READ:
         return {}
     return StatisticsIndex(table.storage, table.config, PARTITION_STATS).partition_ranges(kinds, paths)
 

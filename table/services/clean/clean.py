@@ -182,7 +182,9 @@ def execute_clean(snapshot: Snapshot, pending: Instant, settings: CleanSettings)
         for path, relative in wanted.items():
             missed = storage.delete_many(relative, pool)
             # an answer may have been lost: the lists of files must not name what is gone
-            missed = frozenset(file for file in missed if storage.exists(file))
+            missed = frozenset(
+                file for file, is_left in zip(missed, pool.map(storage.exists, missed), strict=True) if is_left
+            )
             names = {file: file.rsplit("/", 1)[-1] for file in relative}
             deleted[path] = tuple(names[file] for file in relative if file not in missed)
             if missed:

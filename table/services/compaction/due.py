@@ -13,8 +13,13 @@ def make_due(commits: Sequence[Instant], settings: CompactionSettings) -> bool:
     """Whether these delta commits, oldest first, make a compaction due."""
     if not commits:
         return False
-    elapsed_ms = clock.parse_instant_time(commits[-1].time) - clock.parse_instant_time(commits[0].time)
+    elapsed_ms = _ms_of(commits[-1]) - _ms_of(commits[0])
     return is_due(len(commits), elapsed_ms / 1000, settings)
+
+
+def _ms_of(commit: Instant) -> int:
+    """Its time in milliseconds since 1970; 0 for the instants that make a metadata table, which have no time."""
+    return 0 if commit.time.startswith("0" * 14) else clock.parse_instant_time(commit.time)
 
 
 def first_that_counts(timeline: Timeline, settings: CompactionSettings) -> str | None:

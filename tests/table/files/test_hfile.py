@@ -183,3 +183,14 @@ def test_keys_are_found_in_any_order(entries, others):
     file = HFile(encode_hfile(sorted(entries.items()), "{}", is_base_file=False))
     for key in [*sorted([*entries, *others]), *others, *list(entries), *reversed(list(entries)), *others]:
         assert file.find(key) == entries.get(key)
+
+
+def test_keys_in_the_order_of_java_strings_are_found():
+    """Hudi orders by UTF-16: a character beyond U+FFFF comes before those from U+E000 on."""
+    keys = [key.encode() for key in ("a", "b\U0001f44d", "b\uff41", "c")]
+    assert sorted(keys) != keys
+    file = HFile(encode_hfile(((key, key) for key in sorted(keys)), "{}", is_base_file=False))
+    entries = file._read(file._offsets[0])
+    by_java = [entries[sorted(keys).index(key)] for key in keys]
+    file._read = lambda _: by_java
+    assert [file.find(key) for key in keys] == keys

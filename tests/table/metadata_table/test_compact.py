@@ -1,16 +1,22 @@
 """When the metadata table is compacted, at which time, and what has to wait for it."""
 
 import pytest
-from engine import Engine, form_of, rows
+from engine import Engine, form_of, key_set, rows
 
+from table import UnsupportedTableError, read_table
 from table.hudi_table import HudiTable
+from table.metadata_table import compact
 from table.metadata_table.compact import Compaction, choose_time, find_unmerged
-from table.options.groups import ArchiveSettings
+from table.metadata_table.drop import drop_present_metadata_table
+from table.metadata_table.file_lists import load_file_lists
+from table.metadata_table.metadata_table import METADATA_FOLDER
+from table.options.groups import ArchiveSettings, CompactionSettings
 from table.services.archival.archival import archive
+from table.services.compaction.due import first_that_counts
 from table.services.lists_service import keep_lists_small
 from table.storage.local import LocalStorage
 from table.timeline.instant import Action, Instant, State
-from table.timeline.layout import LAYOUT_1, LAYOUT_2
+from table.timeline.layout import LAYOUT_1, LAYOUT_2, name_instant
 from table.timeline.timeline import build_timeline
 
 TIMES = [f"20260528202640{number:03}" for number in range(1000)]
@@ -86,3 +92,99 @@ def test_without_a_metadata_table_nothing_has_to_wait(tmp_path):
     path = str(tmp_path / "t")
     Engine(path, form_of(8, "COPY_ON_WRITE")).write(0, rows([1]))
     assert find_unmerged(LocalStorage(path), HudiTable.open(path).config) == frozenset()
+
+
+def listed(path, version, batches=5):
+    engine = Engine(path, {**form_of(version, "COPY_ON_WRITE"), "hoodie.metadata.enable": "true"})
+    for number in range(batches):
+        engine.write(number, rows([number], ts=number))
+    engine.writer.stop()
+    return engine
+
+
+@pytest.mark.parametrize("moment", ["before it is looked for", "just before its end"])
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_compaction_that_paused_until_the_metadata_table_was_made_anew_hides_nothing(
+    tmp_path, monkeypatch, version, moment
+):
+    path = str(tmp_path / "t")
+    engine, done = listed(path, version), []
+
+    def anew():
+        if not done:
+            done.append(True)
+            drop_present_metadata_table(LocalStorage(path))
+            engine.write(5, rows(range(20), ts=5))
+            engine.writer.stop()
+
+    def paused(name, *, is_before):
+        real = getattr(compact, name)
+
+        def call(*given, **named):
+            if is_before(*given):
+                anew()
+            return real(*given, **named)
+
+        monkeypatch.setattr(compact, name, call)
+
+    if moment.startswith("before"):
+        paused("_compact_group", is_before=lambda *_: True)
+    else:
+        paused("create_settled", is_before=lambda _, path, *__: path.endswith(".commit"))
+    keep_lists_small(HudiTable.open(path), delta_commits=2)
+    assert done
+    assert key_set(read_table(path)) == sorted(f"k{number}" for number in range(20))
+    engine.write(6, rows([30], ts=6))
+    assert key_set(read_table(path)) == sorted([*(f"k{number}" for number in range(20)), "k30"])
+
+
+def test_a_compaction_that_was_not_requested_there_is_not_believed(tmp_path):
+    path = str(tmp_path / "t")
+    listed(path, 8)
+    table = HudiTable.open(path)
+    assert keep_lists_small(table, delta_commits=2) is Compaction.DONE
+    known = table.load_timeline().committed_times
+    assert load_file_lists(table.storage, known).partition_paths()
+    [request] = (tmp_path / "t" / METADATA_FOLDER).rglob("*.compaction.requested")
+    request.unlink()
+    with pytest.raises(UnsupportedTableError, match="was not requested there"):
+        load_file_lists(table.storage, known)
+    assert len(read_table(path)) == 5
+
+
+def test_lists_that_an_old_action_keeps_from_being_compacted_are_dropped_in_the_end(tmp_path, monkeypatch):
+    """Layout 1: each compaction has to lie before it."""
+    path = str(tmp_path / "t")
+    engine = listed(path, 6)
+    table = HudiTable.open(path)
+    old = min(table.load_timeline().committed_times)
+    pending = name_instant(table.layout, clock_behind(old), Action.CLEAN, State.REQUESTED)
+    table.storage.create_exclusive(pending.path, b"")
+    assert keep_lists_small(table, delta_commits=2) is Compaction.DONE
+    for number in range(5, 8):
+        engine.write(number, rows([9], ts=number))
+    engine.writer.stop()
+    assert keep_lists_small(table, delta_commits=2) is Compaction.HINDERED
+    assert HudiTable.open(path).config.metadata_partitions == "files"
+    monkeypatch.setattr(compact, "_MOST", 1)
+    assert keep_lists_small(table, delta_commits=2) is Compaction.HINDERED
+    assert HudiTable.open(path).config.metadata_partitions == ""
+
+
+def clock_behind(time):
+    return f"{int(time) + 1}"
+
+
+def test_a_savepoint_that_was_not_finished_hinders_no_compaction(tmp_path):
+    path = str(tmp_path / "t")
+    listed(path, 6)
+    table = HudiTable.open(path)
+    old = min(table.load_timeline().committed_times)
+    table.storage.create_exclusive(name_instant(table.layout, old, Action.SAVEPOINT, State.INFLIGHT).path, b"")
+    assert keep_lists_small(table, delta_commits=2) is Compaction.DONE
+
+
+def test_instants_that_make_a_metadata_table_have_no_time():
+    """A compaction that is older than they are does not make them an error."""
+    commits = [Instant(time, Action.DELTA_COMMIT, State.COMPLETED) for time in ("0" * 17, TIMES[1], TIMES[2])]
+    assert first_that_counts(build_timeline(commits), CompactionSettings(delta_commits=2)) == TIMES[1]

@@ -23,6 +23,7 @@ from table.metadata_table import compact as compact_module
 from table.metadata_table import keep
 from table.metadata_table import record_index as record_index_module
 from table.metadata_table.compact import Compaction
+from table.metadata_table.drop import drop_present_metadata_table
 from table.metadata_table.index_definitions import DEFINITIONS_FILE
 from table.metadata_table.metadata_table import MetadataTable, slices_in
 from table.options.groups import CleanSettings
@@ -342,3 +343,40 @@ def test_check_finds_an_index_that_is_damaged(tmp_path):
         file.write_bytes(file.read_bytes()[:-9])
     [told] = [one for one in check(HudiTable.open(path), sample=None).findings if one.kind is Kind.METADATA_TABLE]
     assert "cannot be read" in told.text
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_drop_that_paused_until_the_index_was_made_anew_doubles_no_key(tmp_path, version, dies):
+    """It deletes files of the new index, and may die before it looks at the properties again."""
+    path, by_index = str(tmp_path / "t"), {"hoodie.index.type": "RECORD_INDEX"}
+    engine = indexed_table(path, version, **by_index)
+    engine.write(2, rows(range(60), ts=2))
+
+    class Paused(LocalStorage):
+        is_over = False
+
+        def delete_metafolder(self, folder):
+            if not Paused.is_over:
+                Paused.is_over = True
+                drop_present_metadata_table(LocalStorage(path))
+                engine.write(3, rows(range(60), ts=3))
+                engine.write(4, rows(range(60, 90), ts=3))
+                assert RECORD_INDEX in indexes(path)
+            super().delete_metafolder(folder)
+            if dies:
+                raise KeyboardInterrupt
+
+    with contextlib.suppress(KeyboardInterrupt):
+        keep.drop_indexes(Paused(path), HudiTable.open(path).config, frozenset({RECORD_INDEX}), "a test")
+    assert (RECORD_INDEX in indexes(path)) is dies
+    for number in range(5, 8):
+        summary = engine.write(number, rows(range(60 + 10 * number), ts=number))
+        assert summary.lookup.indexed in ((0,) if dies else (0, 60 + 10 * number))
+        ids = read_table(path, ["id"]).column("id").to_pylist()
+        assert sorted(ids) == sorted(f"k{key}" for key in range(max(90, 60 + 10 * number)))
+        assert len(UserTable.open(path).lookup([f"k{key}" for key in range(60)])) == 60
+    if dies:
+        assert "has lost files" in check(HudiTable.open(path)).findings[0].text
+        keep_lists_small(HudiTable.open(path), delta_commits=1)
+        assert not indexes(path)

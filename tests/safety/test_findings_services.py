@@ -10,7 +10,7 @@ from engine import Engine, key_set, rows
 from upkeep import LAST_VERSION, NARROW, OPERATION, UPSERT, data_files, request_clean
 
 from streaming.batch import marker_cleanup
-from table import CommitConflictError, InvalidConfigError, clock, read_table
+from table import CommitConflictError, InvalidConfigError, StorageError, clock, read_table
 from table.clock import InstantClock
 from table.hudi_table import HudiTable
 from table.options.groups import CleanSettings
@@ -82,16 +82,28 @@ def test_a_savepoint_made_while_a_clean_is_being_planned_holds(tmp_path, monkeyp
     assert read_table(path).column("v").to_pylist() == ["2"] * 30
 
 
-@pytest.mark.parametrize("how", ["updated", "replaced"])
-def test_a_commit_whose_previous_versions_were_cleaned_is_not_rolled_back(tmp_path, how):
+@pytest.mark.parametrize("how", ["updated", "replaced", "replaced, and a file could not be deleted"])
+def test_a_commit_whose_previous_versions_were_cleaned_is_not_rolled_back(tmp_path, monkeypatch, how):
+    """A file that a clean could not delete holds rows of an older version: seed 20139 found them again."""
     path = str(tmp_path / "t")
     engine = Engine(path, UPSERT)
     engine.write(0, rows(range(30)))
-    if how == "updated":
+    stubborn = [os.path.relpath(file, path) for file in glob(f"{path}/p0/*.parquet")]
+    if how != "replaced":
         engine.write(1, rows(range(30), ts=1))
     engine.writer.stop()
-    if how == "replaced":
+    if how.startswith("replaced"):
         Engine(path, {OPERATION: "insert_overwrite"}).write(None, rows(range(90, 93), lambda _: "p0"))
+    assert stubborn
+    if "could not" in how:
+        real = LocalStorage.delete
+
+        def refuse(self, file):
+            if file in stubborn:
+                raise StorageError("the store refuses")
+            return real(self, file)
+
+        monkeypatch.setattr(LocalStorage, "delete", refuse)
     table = HudiTable.open(path)
     clean(table, LAST_VERSION)
     before, files = load_timeline(table.storage), data_files(path)

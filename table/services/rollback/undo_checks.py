@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable
 
 from table.errors import ActionPendingError, HudiError, InstantEndedError, InvalidConfigError, UnsupportedTableError
 from table.files.log.instants import is_written_by
-from table.files.names import parse_log_file
+from table.files.names import parse_base_file, parse_log_file
 from table.hudi_table import HudiTable
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
-from table.timeline.active_timeline import delete_instant_file
+from table.timeline.active_timeline import delete_instant_file, read_instant
 from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, find_end
 from table.timeline.instant import Action, Instant
+from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
@@ -59,12 +60,29 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
             )
     for path, file_ids in metadata.replaced.items():
         bases, logs = parse_data_files(path, table.listing.list_files(path))
-        lost = set(file_ids) - {base.file_id for base in bases} - {log.file_id for log in logs}
+        cleaned = _newest_cleaned(snapshot, time, path)
+        whole = {base.file_id for base in bases if base.instant_time >= cleaned.get(base.file_id, "")}
+        lost = set(file_ids) - whole - {log.file_id for log in logs if log.file_id not in cleaned}
         if lost:
             raise InvalidConfigError(
                 f"{time} cannot be rolled back: file group {min(lost)} of {path!r}, which it replaced, was cleaned; "
                 "restore a savepoint instead, or write the rows again; nothing was undone"
             )
+
+
+def _newest_cleaned(snapshot: Snapshot, since: str, path: str) -> dict[str, str]:
+    """File id -> instant of its newest base file that cleans have deleted since a commit, in a partition path.
+
+    A clean that could not delete an older file has left it there alone.
+    """
+    newest: dict[str, str] = {}
+    for one in snapshot.timeline.completed_of(Action.CLEAN):
+        if one.time < since:
+            continue
+        done = decode_clean_metadata(read_instant(snapshot.storage, one), one.file_name)
+        for base in filter(None, map(parse_base_file, done.deleted.get(path, ()))):
+            newest[base.file_id] = max(base.instant_time, newest.get(base.file_id, ""))
+    return newest
 
 
 def written_logs(snapshot: Snapshot, done: Instant) -> list[WriteStat]:

@@ -4,7 +4,7 @@ Each index is a partition path of the metadata table, with one file group or sev
 blocks of log files have the same form, or name the keys of deleted records.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from io import BytesIO
@@ -24,6 +24,8 @@ from table.metadata_table.stored_bytes import StoredBytes, windows
 from table.view.file_group import CommittedInstants, DataFile, FileSlice
 
 EMPTY_DELETE_BLOCK = b"\x00\x00\x00\x03\x00\x00\x00\x01\x00"  # Hudi begins each file group with one
+
+_ENTRIES_A_SEARCH = 4  # entries that are decoded in the time of one search
 
 Layer = HFile | frozenset[bytes]
 """Records that come to a slice together, or the keys of those that go."""
@@ -87,27 +89,52 @@ class StoredRecords:
         """
         found: dict[bytes, list[Value]] = {key: [] for key in keys}
         if self.base is not None:
-            hfile, stored = self.base
-            places = {key: place for key in keys if (place := hfile.place_of(key)) is not None}
-            placed, at = list(places), 0
-            for count, parts in windows((start, start + size) for start, size in places.values()):
-                stored.load(parts)
-                for key in placed[at : at + count]:
-                    _add(found, key, hfile)
-                at += count
+            _find_in_base(*self.base, keys, found)
         for layer in self.logs:
-            for key in keys:
-                _add(found, key, layer)
+            if not isinstance(layer, HFile):
+                for key in layer & found.keys():
+                    found[key].append(Value(None, ""))
+            elif _walks_through(layer, keys):
+                _add_all(found, layer.entries(), layer.schema)
+            else:
+                _add_each(found, keys, layer)
         return found
 
 
-def _add(found: dict[bytes, list[Value]], key: bytes, layer: Layer) -> None:
-    if isinstance(layer, HFile):
-        data = layer.find(key)
+def _find_in_base(hfile: HFile, stored: StoredBytes, keys: Sequence[bytes], found: dict[bytes, list[Value]]) -> None:
+    if _walks_through(hfile, keys):
+        every, at = hfile.places, 0
+        for count, parts in windows((start, start + size) for start, size in every):
+            stored.load(parts)
+            for start, _ in every[at : at + count]:
+                _add_all(found, hfile.read_block(start), hfile.schema)
+            at += count
+        return
+    places = {key: place for key in keys if (place := hfile.place_of(key)) is not None}
+    placed, at = list(places), 0
+    for count, parts in windows((start, start + size) for start, size in places.values()):
+        stored.load(parts)
+        _add_each(found, placed[at : at + count], hfile)
+        at += count
+
+
+def _walks_through(hfile: HFile, keys: Sequence[bytes]) -> bool:
+    """Whether it takes less time to decode every entry than to look for each key."""
+    return len(keys) * _ENTRIES_A_SEARCH > hfile.entry_count
+
+
+def _add_all(found: dict[bytes, list[Value]], entries: Iterable[tuple[bytes, bytes]], schema: str) -> None:
+    for key, data in entries:
+        if key in found:
+            found[key].append(Value(data or None, schema))  # an empty value is a delete
+
+
+def _add_each(found: dict[bytes, list[Value]], keys: Iterable[bytes], hfile: HFile) -> None:
+    schema = hfile.schema
+    for key in keys:
+        data = hfile.find(key)
         if data is not None:
-            found[key].append(Value(data or None, layer.schema))  # an empty value is a delete
-    elif key in layer:
-        found[key].append(Value(None, ""))
+            found[key].append(Value(data or None, schema))
 
 
 def _entries_of(layer: Layer, number: int) -> Iterator[tuple[bytes, int, Value]]:

@@ -147,6 +147,23 @@ class HFile:
         if found != self.entry_count:
             raise CorruptFileError(f"an HFile has {found} entries, and its trailer says {self.entry_count}")
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Offset and size in bytes, as the index says, of each data block."""
+        return list(zip(self._offsets, self._sizes, strict=True))
+
+    def read_block(self, offset: int) -> list[tuple[bytes, bytes]]:
+        """The keys of a data block with their values, in their order.
+
+        Args:
+            offset: of `places`.
+
+        Raises:
+            CorruptFileError: the block is damaged.
+        """
+        found: list[tuple[bytes, bytes]] = self._read(offset)
+        return found
+
     def place_of(self, key: bytes) -> tuple[int, int] | None:
         """Offset and size in bytes, as the index says, of the block that may have a key; None: no block may."""
         at = bisect_right(self._keys, key) - 1
@@ -184,10 +201,15 @@ class HFile:
     @_told_as_damage
     def _read(self, offset: int) -> list[tuple[bytes, bytes]]:
         data, at, entries = self._data_of(offset), 0, []
-        while at < len(data):
-            start, end = _place_of_value(data, at)
-            entries.append((_key_of(data[at + 8 : start]), data[start:end]))
-            _, at = decode_java_varint(data, end)
+        size, lengths = len(data), _LENGTHS.unpack_from
+        while at < size:  # an index has as many entries as the table has rows: no call that can be spared
+            key_length, value_length = lengths(data, at)
+            start = at + 8 + key_length
+            end, key_end = start + value_length, at + 10 + (data[at + 8] << 8 | data[at + 9])
+            if value_length < 0 or end >= size or key_end > start:
+                raise ValueError(f"an entry of {key_length} and {value_length} bytes at byte {at} of a block")
+            entries.append((data[at + 10 : key_end], data[start:end]))
+            at = end + 1 if data[end] <= 127 else decode_java_varint(data, end)[1]
         return entries
 
 

@@ -194,3 +194,16 @@ def test_keys_in_the_order_of_java_strings_are_found():
     by_java = [entries[sorted(keys).index(key)] for key in keys]
     file._read = lambda _: by_java
     assert [file.find(key) for key in keys] == keys
+
+
+@given(
+    st.integers(1, 6).flatmap(lambda size: st.sets(st.binary(min_size=size, max_size=size), min_size=1, max_size=60)),
+    st.integers(0, 9),
+    st.booleans(),
+)
+def test_keys_and_values_of_one_length_are_read_as_others_are(keys, length, has_another):
+    entries = {key: (key * 9)[:length] for key in keys}
+    if has_another:
+        entries[max(keys) + b"x"] = b"another"
+    file = HFile(encode_hfile(sorted(entries.items()), "{}", is_base_file=False))
+    assert list(file.entries()) == sorted(entries.items())

@@ -27,17 +27,19 @@ from table.view.file_group import parse_data_files
 def find_held(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
     """Commits of a plan that must stay on the active timeline, as a look at the store shows.
 
-    A replace commit stays while its replaced files exist. If the store has no fence, an instant with markers stays
-    while one of its tasks may be alive.
+    A replace commit stays while its replaced files exist, or while a pending clean may have deleted them and has not
+    told the lists of the metadata table. If the store has no fence, an instant with markers stays while one of its
+    tasks may be alive.
 
     Raises:
         TimelineMovedError: a replace commit was archived or undone since the timeline was listed.
     """
     storage, held = snapshot.storage, set()
+    untold = bool(snapshot.config.metadata_indexes and snapshot.timeline.pending_of(Action.CLEAN))
     for instant in plan.instants:
         if instant.action is Action.REPLACE_COMMIT:
             replaced = snapshot.commits.read(instant).replaced
-            if any(_holds_groups(snapshot.table, path, ids) for path, ids in replaced.items()):
+            if untold or any(_holds_groups(snapshot.table, path, ids) for path, ids in replaced.items()):
                 held.add(instant.time)
     if not is_final(storage):
         zone, line = snapshot.config.timezone, plan.first_active or snapshot.timeline.first_active_time or ""

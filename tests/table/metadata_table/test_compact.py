@@ -188,3 +188,27 @@ def test_instants_that_make_a_metadata_table_have_no_time():
     """A compaction that is older than they are does not make them an error."""
     commits = [Instant(time, Action.DELTA_COMMIT, State.COMPLETED) for time in ("0" * 17, TIMES[1], TIMES[2])]
     assert first_that_counts(build_timeline(commits), CompactionSettings(delta_commits=2)) == TIMES[1]
+
+
+@pytest.mark.parametrize("has_clean", [True, False])
+def test_a_replace_commit_stays_while_a_clean_has_not_told_the_lists(tmp_path, has_clean):
+    """The clean has deleted what was replaced, and the lists still name it (seed 30018)."""
+    path = str(tmp_path / "t")
+    engine = listed(path, 8, batches=2)
+    replaced = [str(file.relative_to(path)) for file in (tmp_path / "t" / "p0").glob("*.parquet")]
+    overwrite = {**form_of(8, "COPY_ON_WRITE"), "hoodie.datasource.write.operation": "insert_overwrite"}
+    Engine(path, overwrite).write(None, rows([3], ts=9))
+    for number in range(2, 8):
+        engine.write(number, rows([1], ts=number))
+    engine.writer.stop()
+    table = HudiTable.open(path)
+    assert keep_lists_small(table, delta_commits=2) is Compaction.DONE
+    [commit] = table.load_timeline().completed_of(Action.REPLACE_COMMIT)
+    if has_clean:
+        now = max(table.load_timeline().committed_times)
+        pending = name_instant(table.layout, clock_behind(now), Action.CLEAN, State.REQUESTED)
+        table.storage.create_exclusive(pending.path, b"")
+    for file in replaced:
+        table.storage.delete(file)
+    archive(table, ArchiveSettings(min_commits=2, max_commits=3))
+    assert (commit in table.load_timeline().completed_writes) is has_clean

@@ -77,7 +77,8 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
     own = MetadataTable.open(storage)
     now = own.load_timeline()
     committed = committed_instants(now, {})
-    found = find_slice(own.list_files(), committed)
+    lists = own.list_files()
+    found = find_slice(lists, committed)
     pending = next(iter(now.pending_of(Action.COMPACTION)), None)
     begins = found.base_instant_time
     deltas = [one for one in now.completed_of(Action.DELTA_COMMIT) if one.time > begins and not is_making(one.time)]
@@ -86,7 +87,7 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
         return Compaction.NOT_DUE
     config = load_table_config(storage)
     indexes = config.metadata_indexes - {FILES} if config is not None else frozenset()
-    entries = {name: own.list_files(name) for name in (FILES, *sorted(indexes))}
+    entries = {FILES: lists, **{name: own.list_files(name) for name in sorted(indexes)}}
     index = slices_in(RECORD_INDEX, entries.get(RECORD_INDEX, []), committed)
     if pending is None and written < _due_from(delta_commits, index):
         return Compaction.NOT_DUE

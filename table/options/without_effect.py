@@ -275,7 +275,7 @@ _GROUPS = {
     "commits always record sink, query and batch": """
         write.extra.metadata.enabled
     """,
-    "lookups: they read footers and key columns, not a record index": """
+    "lookups: a record index is asked for any number of keys": """
         read.record.index.keys.max.count
     """,
     "Flink's own memory, parallelism, state and reading": """

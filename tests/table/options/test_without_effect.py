@@ -119,7 +119,7 @@ REASONS = {
         refused(hoodie__write__lock__provider="org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"),
     ),
     "commits always record sink, query and batch": (r"extra\.metadata", JVM),
-    "lookups: they read footers and key columns, not a record index": (
+    "lookups: a record index is asked for any number of keys": (
         r"record\.index", refused(hoodie__index__type="RECORD_LEVEL_INDEX"),
     ),
     "Flink's own memory, parallelism, state and reading": (

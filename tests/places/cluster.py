@@ -24,10 +24,12 @@ class Cluster:
     Args:
         folder: for logs and work.
         pythons: name of a worker -> its Python.
+        environments: name of a worker -> more variables of its environment.
     """
 
-    def __init__(self, folder, pythons):
+    def __init__(self, folder, pythons, environments=None):
         self.folder, self._port, self._processes = Path(folder), free_port(), {}
+        self._environments = environments or {}
         self.address = f"spark://127.0.0.1:{self._port}"
         self.python = self.folder / "python"
         self.folder.mkdir()
@@ -45,7 +47,7 @@ class Cluster:
             (self.folder / f"python-of-{name}").write_text(str(python))
         known = self._registered()
         where = ["-c", "1", "-m", "2g", "-d", self.folder / f"work-{name}", self.address]
-        self._start(name, "org.apache.spark.deploy.worker.Worker", *where, NODE=name)
+        self._start(name, "org.apache.spark.deploy.worker.Worker", *where, NODE=name, **self._environments.get(name, {}))
         deadline = time.monotonic() + 60
         while self._registered() <= known:
             assert time.monotonic() < deadline, f"worker {name} did not come"

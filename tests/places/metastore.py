@@ -11,11 +11,13 @@ OPENED = ("java.net", "java.lang")
 
 
 @contextmanager
-def serve_metastore(folder):
-    """Yields the address of a metastore that has an empty catalog.
+def serve_metastore(folder, class_path="", **settings):
+    """Yields the address of a metastore that has an empty catalog, and its process.
 
     Args:
         folder: for its configuration, its warehouse and its log.
+        class_path: of JARs that it needs beside those of PySpark.
+        settings: of Hadoop, with underscores for dots.
     """
     port = free_port()
     folder = Path(folder)
@@ -30,6 +32,7 @@ def serve_metastore(folder):
         "datanucleus.schema.autoCreateAll": "true",
         "hive.async.log.enabled": "false",
         "hive.stats.autogather": "false",
+        **{key.replace("_", "."): value for key, value in settings.items()},
     }
     properties = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in settings.items())
     (folder / "conf" / "hive-site.xml").write_text(f"<configuration>{properties}</configuration>")
@@ -39,14 +42,14 @@ def serve_metastore(folder):
             [
                 java(), "-Xmx512m", "-XX:+UseSerialGC", f"-Dderby.stream.error.file={folder}/derby.log",
                 *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED),
-                "-cp", f"{folder}/conf:{Path(pyspark.__file__).parent}/jars/*",
+                "-cp", f"{folder}/conf:{Path(pyspark.__file__).parent}/jars/*:{class_path}",
                 "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port),
             ],
             cwd=folder, stdout=told, stderr=told,
         )  # fmt: skip
     try:
         wait_for(port, process, log)
-        yield f"thrift://127.0.0.1:{port}"
+        yield f"thrift://127.0.0.1:{port}", process
     finally:
         process.kill()
         process.wait()

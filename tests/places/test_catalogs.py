@@ -1,20 +1,28 @@
-"""Tables in a real Hive metastore: what is there afterwards, and what Spark with Hudi's bundle reads through it."""
+"""Tables in a real Hive metastore: what is there afterwards, and what Trino and Spark with Hudi read through it."""
 
 import json
 import os
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 from engine import rows
 from fake_catalog import FakeCatalog
+from kafka_broker import fetch_jars
 from metastore import serve_metastore
+from oracles.trino import serve_trino
+from s3_server import s3_options
 
 from hudistream import ArrowSink
 from table import CatalogError, read_table
+from table.catalog import hive_metastore
 from table.catalog.hive_metastore import HiveMetastore
+from table.catalog.in_parts import act_in_parts
 from table.catalog.sync import sync_table
 from table.hudi_table import HudiTable
 from table.options.write_options import parse_options
@@ -23,11 +31,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.places]
 SYNC = "hoodie.datasource.hive_sync."
 READER = Path(__file__).with_name("read_by_spark.py")
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2"
+HADOOP = "3.3.4"  # of the PySpark wheel
+BY_HAND = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+PARTITIONS = int(os.environ.get("PARTITIONS", "35000"))
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    with serve_metastore(tmp_path_factory.mktemp("metastore") / "m") as found:
+    with serve_metastore(tmp_path_factory.mktemp("metastore") / "m") as (found, _):
         yield found
 
 
@@ -36,10 +47,10 @@ def settings_of(address, database, **options):
     return parse_options(named).options.catalog
 
 
-def write(path, options, number, batch):
+def write(path, options, number, batch, store=None):
     """Writes a batch, and waits for the services after it."""
     with ArrowSink(
-        path, {"hoodie.clean.automatic": "false", **options}, key="id", partition_by="p", order_by="ts"
+        path, {"hoodie.clean.automatic": "false", **options}, store, key="id", partition_by="p", order_by="ts"
     ) as sink:
         sink.write(batch, number)
 
@@ -134,6 +145,95 @@ def test_spark_with_hudis_bundle_reads_through_the_metastore(address, tmp_path):
     assert found[4] == [[12]]  # new rows have base files at once; what changed since is not seen
     assert sorted(found[5]) == wanted["eight"]
     assert sorted(row[0] for row in found[6]) == ["p=p0", "p=p1", "p=p2"]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    """(options of a store that speaks S3, address of a metastore, Trino above both)."""
+    folder = tmp_path_factory.mktemp("lake")
+    jars = fetch_jars(folder / "hadoop-aws", "org.apache.hadoop", "hadoop-aws", HADOOP)
+    with s3_options() as store:
+        endpoint = store["client_kwargs"]["endpoint_url"]
+        hadoop = {
+            "fs_s3a_endpoint": endpoint,
+            "fs_s3a_path_style_access": "true",
+            "fs_s3a_access_key": store["key"],
+            "fs_s3a_secret_key": store["secret"],
+        }
+        with serve_metastore(folder / "m", jars, **hadoop) as (address, _):
+            properties = {
+                "hive.metastore.uri": address,
+                "fs.native-s3.enabled": "true",
+                "s3.endpoint": endpoint,
+                "s3.region": store["client_kwargs"]["region_name"],
+                "s3.path-style-access": "true",
+                "s3.aws-access-key": store["key"],
+                "s3.aws-secret-key": store["secret"],
+            }
+            (folder / "trino").mkdir()
+            with serve_trino(folder / "trino", properties) as trino:
+                yield store, address, trino
+
+
+def test_trino_reads_tables_on_s3_through_the_metastore(lake):
+    store, address, trino = lake
+    for name, options in {
+        "styled": {"hoodie.datasource.write.hive_style_partitioning": "true"},
+        "plain": {},
+        "mor": {"hoodie.datasource.write.table.type": "MERGE_ON_READ"},
+    }.items():
+        path = f"s3a://lake/{name}"
+        shown = {**options, "hoodie.table.name": name, "hoodie.datasource.write.operation": "upsert"}
+        shown |= {f"{SYNC}enable": "true", f"{SYNC}metastore.uris": address, f"{SYNC}database": "lake"}
+        changes = [rows(range(9)), rows(range(5), ts=1, v="new"), wider(range(5, 12), ts=2, v="newer")]
+        for number, batch in enumerate(changes):
+            write(path, shown, number, batch, store)
+        view, wanted = f"lake.{name}", read_table(path, storage_options=store)
+        if name == "mor":  # Trino reads base files: new rows have them at once, changed ones after their compaction
+            view, wanted = "lake.mor_ro", pa.concat_tables([changes[0], changes[2].slice(4)], promote_options="default")
+        found = trino.ask(f"SELECT id, p, ts, v, w FROM {view} WHERE p <> 'p9'")
+        in_order = partial(sorted, key=lambda row: row[0])
+        assert in_order(found) == in_order(
+            [row[key] for key in ("id", "p", "ts", "v", "w")] for row in wanted.to_pylist()
+        )
+        assert len(found) == 12
+        some = trino.ask(f"SELECT count(*) FROM {view} WHERE p = 'p1'")
+        assert some == [[sum(value == "p1" for value in wanted.column("p").to_pylist())]]
+    drop = {
+        "hoodie.datasource.write.operation": "delete_partition",
+        "hoodie.datasource.write.partitions.to.delete": "p=p1",
+    }
+    shown = {"hoodie.table.name": "styled", f"{SYNC}enable": "true", f"{SYNC}metastore.uris": address}
+    write("s3a://lake/styled", {**shown, f"{SYNC}database": "lake", **drop}, 3, rows([]), store)
+    assert trino.ask("SELECT p, count(*) FROM lake.styled GROUP BY p ORDER BY p") == [["p0", 4], ["p2", 4]]
+
+
+def test_many_new_partitions_go_over_several_connections(tmp_path, monkeypatch):
+    """Two catalogs of one metastore each: one connection, and four; with the processor time of the metastore."""
+    path, told = str(tmp_path / "t"), []
+    with ArrowSink(path, BY_HAND, key="id", partition_by="p") as sink:
+        for first in range(0, PARTITIONS, 5000):
+            sink.write(rows(range(first, min(first + 5000, PARTITIONS)), partition=lambda n: f"p{n}"))
+    for connections in (1, 4):
+        with serve_metastore(tmp_path / f"m{connections}") as (address, process):
+            settings = settings_of(address, "many")
+            catalog = HiveMetastore(settings)
+            catalog.create_database("warm")
+            monkeypatch.setattr(hive_metastore, "act_in_parts", partial(act_in_parts, connections=connections))
+            server, started = psutil.Process(process.pid), time.monotonic()
+            before = server.cpu_times()
+            done = sync_table(HudiTable.open(path), catalog, settings)
+            seconds, after = time.monotonic() - started, server.cpu_times()
+            assert done.partitions_added == PARTITIONS
+            spent = after.user + after.system - before.user - before.system
+            told.append((connections, round(seconds, 1), round(spent, 1)))
+            found = catalog.list_partitions(catalog.find_table("many", "t"))
+            assert len(found) == PARTITIONS
+            catalog.close()
+    print("\n(connections, seconds, processor seconds of the metastore):", told)
+    (_, alone, _), (_, together, spent) = told
+    # Derby does one thing at a time: then the metastore computes all the while, and connections cannot help
+    assert together < alone / 2 or spent > 0.8 * together, told
 
 
 def test_a_metastore_that_is_down_is_named(tmp_path):

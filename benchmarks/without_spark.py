@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -69,12 +70,16 @@ def small(number, partitions):
 class Ours:
     """Small batches as they come, with cleaning and archival beside them; no upkeep for a process of one upsert."""
 
+    form: ClassVar = {}
+    operation = "insert"
+
     def __init__(self, place):
         from hudistream import ArrowSink
 
         self.make = lambda name, operation, **options: ArrowSink(
-            os.path.join(place, name), options, key="id", partition_by="p", order_by="ts", operation=operation
-        )
+            os.path.join(place, name), {**self.form, **options}, key="id", partition_by="p", order_by="ts",
+            operation=operation,
+        )  # fmt: skip
 
     def build(self, rows):
         self.make("table", "bulk_insert").write(rows)
@@ -83,9 +88,21 @@ class Ours:
         self.make("table", "upsert", **{"hoodie.clean.automatic": "false"}).write(rows)
 
     def append_all(self, batches):
-        with self.make("small", "insert") as sink:
+        with self.make("small", self.operation) as sink:
             for number, rows in enumerate(batches):
                 sink.write(rows, batch_id=number)
+
+
+class OursInLogs(Ours):
+    """Merge-on-read with a bucket index: a batch appends log files, and looks no key up. Compaction runs beside it."""
+
+    form: ClassVar = {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "1",
+        "hoodie.compact.inline.max.delta.commits": "50",
+    }
+    operation = "upsert"
 
 
 class Delta:
@@ -180,7 +197,13 @@ class DuckLake:
             self.insert("small", rows)
 
 
-WRITERS = {"hudistream": Ours, "deltalake": Delta, "pyiceberg": Iceberg, "ducklake": DuckLake}
+WRITERS = {
+    "hudistream": Ours,
+    "hudistream logs": OursInLogs,
+    "deltalake": Delta,
+    "pyiceberg": Iceberg,
+    "ducklake": DuckLake,
+}
 
 
 # ---- measuring

@@ -8,6 +8,8 @@ def rows_bytes(rows: pa.Table) -> int:
 
     Arrow's own ``nbytes`` crashes on some sliced nested columns that Spark sends (pyarrow 26).
     """
+    if not any(pa.types.is_nested(kind) for kind in rows.schema.types):
+        return int(rows.nbytes)
     return sum(_chunk_bytes(chunk) for column in rows.columns for chunk in column.chunks)
 
 

@@ -47,7 +47,9 @@ class Cluster:
             (self.folder / f"python-of-{name}").write_text(str(python))
         known = self._registered()
         where = ["-c", "1", "-m", "2g", "-d", self.folder / f"work-{name}", self.address]
-        self._start(name, "org.apache.spark.deploy.worker.Worker", *where, NODE=name, **self._environments.get(name, {}))
+        self._start(
+            name, "org.apache.spark.deploy.worker.Worker", *where, NODE=name, **self._environments.get(name, {})
+        )
         deadline = time.monotonic() + 60
         while self._registered() <= known:
             assert time.monotonic() < deadline, f"worker {name} did not come"

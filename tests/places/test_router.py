@@ -11,8 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from statistics import median
 from pathlib import Path
+from statistics import median
 
 import psutil
 import pyarrow as pa

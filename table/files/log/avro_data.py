@@ -23,6 +23,7 @@ from table.errors import CorruptFileError
 from table.files.log.avro_columns import LongListError, RowDecoder
 from table.files.log.avro_cursors import Bytes, Longs, padded
 from table.files.log.avro_encoders import RowEncoder
+from table.files.log.few_records import FEW_ROWS, FewRecords, is_plain
 from table.files.log.framing import Header, LogBlock
 from table.schema.avro_schema import from_avro, relaxed
 
@@ -58,6 +59,9 @@ def encode_avro_runs(schema: str, rows: pa.Table) -> Iterator[tuple[int, bytes]]
     Raises:
         ValueError, ArrowException: the rows do not have the types of the schema.
     """
+    if 0 < len(rows) <= FEW_ROWS and (few := _few_records(schema)) is not None:
+        yield len(rows), few.encode(rows)
+        return
     encoder = RowEncoder(_parsed(schema))
     run = max(1, min(_BATCH_ROWS, _RUN_BYTES * len(rows) // max(1, rows_bytes(rows))))
     for first in range(0, len(rows), run):
@@ -129,6 +133,13 @@ def read_avro_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterat
 @lru_cache(maxsize=16)
 def _parsed(text: str) -> Any:
     return json.loads(text)
+
+
+@lru_cache(maxsize=16)
+def _few_records(text: str) -> FewRecords | None:
+    """The encoder of few rows of a schema; None if the schema has other fields than plain ones."""
+    avro = _parsed(text)
+    return FewRecords(avro) if is_plain(avro) else None
 
 
 def _places(content: memoryview) -> tuple[Longs, Longs]:

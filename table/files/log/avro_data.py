@@ -59,11 +59,11 @@ def encode_avro_runs(schema: str, rows: pa.Table) -> Iterator[tuple[int, bytes]]
     Raises:
         ValueError, ArrowException: the rows do not have the types of the schema.
     """
-    if 0 < len(rows) <= FEW_ROWS and (few := _few_records(schema)) is not None:
+    run = max(1, min(_BATCH_ROWS, _RUN_BYTES * len(rows) // max(1, rows_bytes(rows))))
+    if 0 < len(rows) <= min(FEW_ROWS, run) and (few := _few_records(schema)) is not None:
         yield len(rows), few.encode(rows)
         return
     encoder = RowEncoder(_parsed(schema))
-    run = max(1, min(_BATCH_ROWS, _RUN_BYTES * len(rows) // max(1, rows_bytes(rows))))
     for first in range(0, len(rows), run):
         piece = rows.slice(first, run)
         yield len(piece), encoder.encode(piece).tobytes()

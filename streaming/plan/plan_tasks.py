@@ -26,10 +26,12 @@ from table.keys.keygen import find_key_column
 from table.metadata_table.read_record_index import RecordIndex
 from table.metadata_table.statistics import ranged_columns
 from table.options.choices import BadRowsShown, IndexType, TableType
+from table.options.clustering_settings import RowOrder
 from table.options.groups import LogFileSettings
 from table.options.write_options import WriteOptions
 from table.records.merge import MergeRules, can_order
 from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
+from table.services.clustering.order import check_sortable
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants
 from table.view.listing import Listing
@@ -247,6 +249,7 @@ def plan_tasks(
         scene.committed,
         scene.listing,
         options.tasks.bulk_insert_sort if operation.is_bulk else None,
+        _checked_order(options, schema),
         memory_bytes=options.tasks.memory_bytes,
         changes=changes,
         logs=scene.logs,
@@ -272,6 +275,21 @@ def _write_context(options: WriteOptions, config: TableConfig, schema: pa.Schema
         tells_keys=RECORD_INDEX in config.metadata_indexes and config.tells_keys,
         has_unique_keys=options.index.type.is_global or not config.partition_fields,
     )
+
+
+def _checked_order(options: WriteOptions, schema: pa.Schema) -> RowOrder | None:
+    """The order of the rows of a bulk insert.
+
+    Raises:
+        InvalidConfigError: a sort column is not in the table, or its values have no order.
+    """
+    order = options.bulk_insert_order
+    for name in order.columns if order is not None else ():
+        if name not in schema.names:
+            near = did_you_mean(name, schema.names)
+            raise InvalidConfigError(f"the batch cannot be sorted by {name!r}: the table has no such column{near}")
+        check_sortable(name, schema.field(name).type)
+    return order
 
 
 def _log_settings(settings: LogFileSettings, config: TableConfig) -> LogFileSettings:

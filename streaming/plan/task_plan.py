@@ -14,6 +14,7 @@ from streaming.plan.routes import Routes
 from table.index.virtual_keys import VirtualKeys
 from table.metadata_table.read_record_index import RecordIndex
 from table.options.choices import IndexType
+from table.options.clustering_settings import RowOrder
 from table.view.file_group import CommittedInstants
 from table.view.listing import Listing
 from table.write.context import WriteContext
@@ -108,6 +109,7 @@ class TaskPlan:
         committed: the instants that decide which files are visible in such a listing.
         listing: lists the table's files.
         sort_mode: of a bulk insert; None for the other operations.
+        order: of the rows of a bulk insert within each partition path; None: as `sort_mode` says.
         quarantine: where bad rows go; None: they fail the batch.
         memory_bytes: bytes of rows (Arrow) that a task holds in memory before it uses its disk.
         changes: for upserts, deletes and all other operations that use the index; None: the batch only adds rows.
@@ -122,6 +124,7 @@ class TaskPlan:
     committed: CommittedInstants
     listing: Listing
     sort_mode: str | None = None
+    order: RowOrder | None = None
     quarantine: Quarantine | None = None
     memory_bytes: int = 128 * 1024 * 1024
     changes: ChangePlan | None = None
@@ -167,4 +170,6 @@ class TaskPlan:
     @property
     def is_sorted(self) -> bool:
         """Whether Spark sorts the rows, by partition path first."""
-        return self.keeps_order if self.sort_mode is None else self.sort_mode.endswith("SORT")
+        if self.sort_mode is None:
+            return self.keeps_order
+        return self.order is None and self.sort_mode.endswith("SORT")

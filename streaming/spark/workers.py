@@ -79,11 +79,13 @@ class SparkWorkers:
 
 
 def _bulk(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
-    """Arranges rows by ``hoodie.bulkinsert.sort.mode``. Every task opens files of its own, one at a time."""
+    """Arranges rows by sort columns, or by ``hoodie.bulkinsert.sort.mode``. Every task opens files of its own."""
     assert plan.sort_mode is not None
     key, path = _named(keys.record_key, RECORD_KEY), _named(keys.partition_path, PARTITION_PATH)
     rows, tasks = rows.selectExpr("*", key, path, _named("0", SLOT_COLUMN)), plan.routes.tasks
-    if plan.sort_mode == "GLOBAL_SORT":
+    if plan.order is not None:  # each task sorts its range by itself
+        rows = rows.repartitionByRange(tasks, PARTITION_PATH, *(F.col(f"`{name}`") for name in plan.order.columns))
+    elif plan.sort_mode == "GLOBAL_SORT":
         rows = rows.repartitionByRange(tasks, PARTITION_PATH, RECORD_KEY)
     elif plan.sort_mode.startswith("PARTITION_PATH_REPARTITION"):
         rows = rows.repartition(tasks, PARTITION_PATH)

@@ -19,6 +19,7 @@ from streaming.task.log_slots import list_fillable
 from streaming.task.measured_rules import measured_rules
 from streaming.task.report import TaskReport
 from streaming.task.side_by_side import SideBySide
+from streaming.task.sort_rows import sort_slots
 from table import clock
 from table.failures import failing_at
 from table.files.base.summary import BaseFileSummary
@@ -51,6 +52,8 @@ def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatc
         try:
             batches = task.report.without_bad_text(batches)
             grouped = split_in_order(batches) if plan.is_sorted else group_by_slot(batches, plan.memory_bytes)
+            if plan.order is not None:
+                grouped = sort_slots(grouped, plan.order, plan.memory_bytes)
             for path, slot, rows in grouped:
                 with failing_at(partition_path=path):
                     task.write(path, slot, rows)

@@ -1,7 +1,7 @@
 """Sorts the rows of a task in bounded memory, where their order within a slot matters."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import chain, groupby
 from operator import itemgetter
 
@@ -15,7 +15,9 @@ from streaming.plan.task_plan import TaskPlan
 from streaming.task.grouping import LOTS, Numbered, group_rows
 from table.columns.memory_size import rows_bytes
 from table.columns.spilled_run import SpilledRun
+from table.options.clustering_settings import RowOrder
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
+from table.services.clustering.sorted_rows import Ordering, SortedRows
 
 Positions = npt.NDArray[np.int64]
 
@@ -38,6 +40,25 @@ def sort_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     for _, pieces in groupby(group_rows(numbered, plan.memory_bytes), itemgetter(0)):
         of_slot = (rows for _, rows in pieces)
         yield from sort_by(of_slot, names, plan.memory_bytes) if names else of_slot
+
+
+def sort_slots(
+    grouped: Iterable[tuple[str | None, int, pa.Table]], order: RowOrder, memory_bytes: int
+) -> Iterator[tuple[str | None, int, pa.Table]]:
+    """Sorts the rows of each slot by columns, or along a curve.
+
+    Args:
+        grouped: partition path, slot, and rows; the pieces of a slot follow each other.
+        order: of the rows.
+        memory_bytes: most bytes (Arrow) of a slot's rows that are held in memory; its sort columns come on top.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    ordering = Ordering(order.columns, order.layout, memory_bytes=memory_bytes)
+    for (path, slot), pieces in groupby(grouped, itemgetter(0, 1)):
+        with closing(SortedRows((rows for _, _, rows in pieces), ordering)) as in_order:
+            yield from ((path, slot, rows) for rows in in_order)
 
 
 class _Slots:

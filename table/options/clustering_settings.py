@@ -35,6 +35,19 @@ _FILTER = OneOf(PartitionFilter, what="filter of partitions")
 
 
 @dataclass(frozen=True)
+class RowOrder:
+    """Where rows lie in the files that a write or a clustering makes.
+
+    Attributes:
+        columns: sort columns, the most significant first.
+        layout: the order if there are several columns.
+    """
+
+    columns: tuple[str, ...]
+    layout: Layout = Layout.LINEAR
+
+
+@dataclass(frozen=True)
 class ClusteringSettings(Settings):
     """When file groups are clustered, which of them, and in which order their rows lie.
 
@@ -79,7 +92,7 @@ class ClusteringSettings(Settings):
     executors_from_mb: int = option(256, Whole(0))
 
     def _check(self) -> None:
-        """Refuses an invalid pattern, a column named twice, and a curve of too few or too many columns."""
+        """Refuses an invalid pattern, a column named twice, and a curve through too few or too many of the columns."""
         if self.partition_pattern is not None:
             try:
                 re.compile(self.partition_pattern)
@@ -93,15 +106,32 @@ class ClusteringSettings(Settings):
             raise InvalidConfigError(
                 f"hoodie.clustering.plan.strategy.sort.columns names {', '.join(twice)} twice: name each column once"
             )
-        if self.layout is not Layout.LINEAR and len(self.sort_columns) > MOST_AXES:
-            raise InvalidConfigError(
-                f"hoodie.layout.optimize.strategy={self.layout} takes at most {MOST_AXES} columns, and "
-                f"hoodie.clustering.plan.strategy.sort.columns names {len(self.sort_columns)}: with more of them none "
-                "would narrow a query"
-            )
-        if self.layout is not Layout.LINEAR and len(self.sort_columns) < 2:
-            raise InvalidConfigError(
-                f"hoodie.layout.optimize.strategy={self.layout} needs two or more columns in "
-                f"hoodie.clustering.plan.strategy.sort.columns, not {', '.join(self.sort_columns) or 'none'}: name "
-                "them, or leave the strategy at LINEAR"
-            )
+        if self.sort_columns:
+            check_layout(self.layout, self.sort_columns)
+
+
+def check_layout(
+    layout: Layout, columns: tuple[str, ...], key: str = "hoodie.clustering.plan.strategy.sort.columns"
+) -> None:
+    """Refuses a curve through too few or too many columns.
+
+    Args:
+        layout: the order of the columns.
+        columns: the sort columns.
+        key: the option that names them.
+
+    Raises:
+        InvalidConfigError: names the layout and the columns.
+    """
+    if layout is Layout.LINEAR:
+        return
+    if len(columns) > MOST_AXES:
+        raise InvalidConfigError(
+            f"hoodie.layout.optimize.strategy={layout} takes at most {MOST_AXES} columns, and {key} names "
+            f"{len(columns)}: with more of them none would narrow a query"
+        )
+    if len(columns) < 2:
+        raise InvalidConfigError(
+            f"hoodie.layout.optimize.strategy={layout} needs two or more columns in {key}, not "
+            f"{', '.join(columns) or 'none'}: name them, or leave the strategy at LINEAR"
+        )

@@ -111,6 +111,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.avro.schema": HonouredKey("schema.expected"),
         "hoodie.write.set.null.for.missing.columns": HonouredKey("schema.fill_missing"),
         "hoodie.bulkinsert.sort.mode": HonouredKey("tasks.bulk_insert_sort"),
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns": HonouredKey("tasks.bulk_insert_columns"),
         "hoodie.bulkinsert.shuffle.parallelism": HonouredKey("tasks.bulk_insert_parallelism"),
         "hoodie.combine.before.insert": HonouredKey("duplicates.combine_before_insert"),
         "hoodie.merge.allow.duplicate.on.inserts": HonouredKey("duplicates.allow_on_insert"),

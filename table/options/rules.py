@@ -6,7 +6,27 @@ from typing import Any
 
 from table.errors import InvalidConfigError
 from table.options.choices import BloomType
+from table.options.clustering_settings import ClusteringSettings, check_layout
 from table.options.groups import KEEP_LATEST_COMMITS, ArchiveSettings, CleanSettings
+
+
+def check_sort_columns(columns: tuple[str, ...], clustering: ClusteringSettings) -> None:
+    """Refuses sort columns of a bulk insert that are no order, and a curve for which no columns are named.
+
+    Args:
+        columns: the sort columns of a bulk insert.
+        clustering: its layout is that of the bulk insert, too.
+
+    Raises:
+        InvalidConfigError: names the option.
+    """
+    key = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
+    if twice := sorted({name for name in columns if columns.count(name) > 1}):
+        raise InvalidConfigError(f"{key} names {', '.join(twice)} twice: name each column once")
+    if columns and not clustering.sort_columns:
+        check_layout(clustering.layout, columns, key)
+    elif not columns:
+        check_layout(clustering.layout, clustering.sort_columns)
 
 
 def checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: bool) -> ArchiveSettings:

@@ -47,7 +47,6 @@ _GROUPS = {
         _hoodie.record.size.estimator.max.commits hoodie.allow.empty.commit hoodie.auto.adjust.lock.configs
         hoodie.avro.schema.validate
         hoodie.bulkinsert.sort.suffix.record_key hoodie.bulkinsert.user.defined.partitioner.class
-        hoodie.bulkinsert.user.defined.partitioner.sort.columns
         hoodie.cdc.file.group.iterator.memory.spill.bytes
         hoodie.embed.timeline.server
         hoodie.embed.timeline.server.async hoodie.embed.timeline.server.gzip hoodie.embed.timeline.server.port

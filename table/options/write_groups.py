@@ -291,6 +291,8 @@ class TaskSettings(Settings):
         delete_parallelism: most tasks of a delete; None: as for inserts.
         bulk_insert_parallelism: most tasks of a bulk insert; None: as Spark's settings say.
         bulk_insert_sort: how the rows of a bulk insert are sorted.
+        bulk_insert_columns: columns by which the rows of a bulk insert are sorted within each partition path, in place
+            of `bulk_insert_sort`; several along the curve that ``hoodie.layout.optimize.strategy`` names.
         slots_per_partition: tasks that share a partition path of which nothing is known.
         memory_bytes: Arrow bytes of rows that a task holds to bring them together by file; more go to the worker's
             local disk.
@@ -304,6 +306,7 @@ class TaskSettings(Settings):
     delete_parallelism: int | None = option(None, Tasks())
     bulk_insert_parallelism: int | None = option(None, Tasks())
     bulk_insert_sort: SortMode = option(SortMode.NONE, OneOf(SortMode))
+    bulk_insert_columns: tuple[str, ...] = option((), Names())
     slots_per_partition: int = option(1, Whole(1))
     memory_bytes: int = option(128 * _MB, Size(1))
     location: WriteLocation = option(WriteLocation.EXECUTORS, OneOf(WriteLocation))

@@ -23,7 +23,7 @@ from table.errors import InvalidConfigError
 from table.keys.time_partition import parse_time_partition
 from table.options.catalog_settings import CatalogSettings, check_names_catalog
 from table.options.choices import TableType
-from table.options.clustering_settings import ClusteringSettings
+from table.options.clustering_settings import ClusteringSettings, Layout, RowOrder
 from table.options.groups import (
     ArchiveSettings,
     BaseFileSettings,
@@ -36,7 +36,7 @@ from table.options.groups import (
 from table.options.keys import ALIASES, HONOURED, REFUSED
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
-from table.options.rules import check_clean_spellings, checked_retention, choose_bloom_type
+from table.options.rules import check_clean_spellings, check_sort_columns, checked_retention, choose_bloom_type
 from table.options.vocabulary import Vocabulary, sort_keys
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_groups import (
@@ -131,6 +131,7 @@ class WriteOptions:
             check_names_catalog(self.catalog)
         object.__setattr__(self, "archive", checked_retention(self.clean, self.archive, given=given))
         self._check_clustering()
+        check_sort_columns(self.tasks.bulk_insert_columns, self.clustering)
 
     def _check_clustering(self) -> None:
         """Refuses a clustering between batches that cannot be, or would never be due."""
@@ -147,6 +148,14 @@ class WriteOptions:
                 f"hoodie.clustering.inline.max.commits={most} is more than archival keeps on the timeline "
                 f"(hoodie.keep.min.commits={kept}), so that none would be due: lower the one or raise the other"
             )
+
+    @property
+    def bulk_insert_order(self) -> RowOrder | None:
+        """The order of the rows of a bulk insert within each partition path; None: as its sort mode says."""
+        columns, layout = self.tasks.bulk_insert_columns, self.clustering.layout
+        if self.effective_operation.is_bulk and columns:
+            return RowOrder(columns, layout if len(columns) > 1 else Layout.LINEAR)
+        return None
 
     @property
     def effective_operation(self) -> Operation:

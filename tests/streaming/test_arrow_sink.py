@@ -330,3 +330,28 @@ def test_a_task_that_fails_ends_the_others_and_leaves_nothing(tmp_path, monkeypa
     assert contents(path) == expected(ROWS, rows(range(3000), days=5))
     assert contents(path, hudi_rs.read) == contents(path)
     assert_clean(path)
+
+
+@pytest.mark.parametrize("memory", ["1048576", "134217728"])  # by way of local disk, and in memory
+@pytest.mark.parametrize("layout", ["linear", "z-order", "hilbert"])
+def test_a_bulk_insert_sorts_by_columns(tmp_path, layout, memory):
+    numbers = np.random.default_rng(5).permutation(60_000)
+    rows = pa.table(
+        {"id": numbers.astype(str), "p": (numbers % 2).astype(str), "x": numbers // 300, "y": numbers % 300}
+    )
+    options = {
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns": "x,y",
+        "hoodie.layout.optimize.strategy": layout,
+        "hoodie.parquet.max.file.size": "65536",
+        "hoodie.copyonwrite.record.size.estimate": "64",
+        "hudistream.task.memory.bytes": memory,
+    }
+    write_hudi(tmp_path / "t", rows, options=options, key="id", partition_by="p", operation="bulk_insert")
+    table = HudiTable.open(tmp_path / "t")
+    assert sorted(read_table(tmp_path / "t").column("id").to_pylist()) == sorted(rows.column("id").to_pylist())
+    shares = []
+    for name, middle in ("x", 100), ("y", 150):
+        found = table.scan(where=[(name, ">=", middle), (name, "<", middle + 2)]).explain()
+        shares.append(1 - found.files_pruned_by_statistics / found.files_read)
+    assert shares[0] < (0.1 if layout == "linear" else 0.45)
+    assert shares[1] == 1.0 if layout == "linear" else shares[1] < 0.45

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
-from table.options.clustering_settings import ClusteringSettings, Layout
+from table.options.clustering_settings import ClusteringSettings, Layout, check_layout
 from table.options.groups import BaseFileSettings, HeartbeatSettings
 from table.options.lock_settings import LockSettings
 from table.options.write_options import WriteOptions
@@ -52,9 +52,11 @@ def cluster(
         CommitConflictError: a writer holds the table, a write is pending, or another writer changed one of the file
             groups.
         UnsupportedTableError: tables of this kind are not clustered.
-        InvalidConfigError: a sort column is not in the table, or has no order; the table has no such partition path.
+        InvalidConfigError: a sort column is not in the table, or has no order; a curve has too few or too many; the
+            table has no such partition path.
     """
     settings = settings or ClusteringSettings()
+    check_layout(settings.layout, settings.sort_columns)
     for path in settings.partitions:
         if not table.listing.list_files(path):
             raise InvalidConfigError(f"the table has no partition path {path!r}: `hudistream show` lists those it has")

@@ -82,3 +82,65 @@ def test_a_write_is_not_taken_for_a_batch(spark, tmp_path):
 def test_an_operation_that_is_not_supported_is_named(spark, tmp_path):
     with pytest.raises(InvalidConfigError, match="operation=overwrite"):
         HudiSink(str(tmp_path / "t"), OPTIONS).write(frame(spark, 0, 10), operation="overwrite")
+
+
+SORT = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
+
+
+def column_ranges(path, name):
+    """partition path -> (least, greatest) value of a column in each of its files, in order."""
+    found = {}
+    for file in list_snapshot_files(HudiTable.open(path)):
+        values = pq.read_table(f"{path}/{file.path}", columns=[name], partitioning=None).column(name).to_pylist()
+        found.setdefault(file.partition_path, []).append((min(values), max(values)))
+    return {partition: sorted(ranges) for partition, ranges in found.items()}
+
+
+@pytest.mark.parametrize("sort_mode", ["NONE", "GLOBAL_SORT"])
+def test_rows_are_sorted_by_columns(spark, tmp_path, sort_mode):
+    path = str(tmp_path / "t")
+    options = {**OPTIONS, SORT: "x,y", "hoodie.bulkinsert.shuffle.parallelism": "4",
+               "hoodie.bulkinsert.sort.mode": sort_mode, "hoodie.parquet.max.file.size": "40960",
+               "hoodie.copyonwrite.record.size.estimate": "1024"}  # fmt: skip
+    rows = frame(spark, 0, 1000, 2).selectExpr("*", "hash(id) % 5000 x", "hash(ts, id) y").repartition(4, "id")
+    HudiSink(path, options, key="id", partition_by="p").write(rows, operation="bulk_insert")
+    assert keys(path) == expected(0, 1000)
+    ranges = column_ranges(path, "x")
+    assert {partition: len(files) > 10 for partition, files in ranges.items()} == {"p0": True, "p1": True}
+    assert all(before[1] <= after[0] for files in ranges.values() for before, after in itertools.pairwise(files))
+    for file in list_snapshot_files(HudiTable.open(path)):
+        written = pq.read_table(f"{path}/{file.path}", columns=["x", "y"], partitioning=None)
+        pairs = list(zip(*written.to_pydict().values(), strict=True))
+        assert pairs == sorted(pairs)
+
+
+def test_rows_lie_along_a_curve(spark, tmp_path):
+    read = {}
+    for layout in "linear", "hilbert":
+        path = str(tmp_path / layout)
+        options = {**OPTIONS, SORT: "x,y", "hoodie.layout.optimize.strategy": layout,
+                   "hoodie.bulkinsert.shuffle.parallelism": "1", "hoodie.parquet.max.file.size": "40960",
+                   "hoodie.copyonwrite.record.size.estimate": "256"}  # fmt: skip
+        rows = frame(spark, 0, 8000, 1).selectExpr("*", "abs(hash(id)) % 9973 x", "abs(hash(ts, id)) % 9973 y")
+        HudiSink(path, options, key="id", partition_by="p").write(rows, operation="bulk_insert")
+        assert keys(path) == expected(0, 8000)
+        read[layout] = {
+            name: sum(low <= 5000 <= high for files in column_ranges(path, name).values() for low, high in files)
+            for name in ("x", "y")
+        }
+    files = len(list_snapshot_files(HudiTable.open(path)))
+    assert read["linear"]["x"] <= 2
+    assert read["linear"]["y"] == files  # each file holds the whole range
+    assert max(read["hilbert"].values()) < files * 0.6
+
+
+@pytest.mark.parametrize(
+    ("column", "said"), [("xx", "no such column; did you mean x?"), ("m", "type map<string, int32>")]
+)
+def test_a_column_that_is_no_order_is_refused_before_anything_is_visible(spark, tmp_path, column, said):
+    path = str(tmp_path / "t")
+    rows = frame(spark, 0, 10).selectExpr("*", "1 x", "map('a', 1) m")
+    with pytest.raises(InvalidConfigError) as refused:
+        HudiSink(path, {**OPTIONS, SORT: column}, key="id", partition_by="p").write(rows, operation="bulk_insert")
+    assert said in str(refused.value)
+    assert not HudiTable.open(path).load_timeline().completed_writes

@@ -6,7 +6,7 @@ import pytest
 
 from table.errors import CorruptFileError, InvalidConfigError
 from table.files.names import BaseFileName
-from table.options.clustering_settings import ClusteringSettings, Layout
+from table.options.clustering_settings import ClusteringSettings, Layout, RowOrder
 from table.options.write_options import parse_options
 from table.services.clustering.plan import choose_partitions, order_number, plan_clustering
 from table.storage.interface import FileInfo
@@ -177,3 +177,42 @@ def test_a_clustering_between_batches_that_cannot_be_is_refused(given, said):
 def test_settings_that_cannot_be_are_refused(given, said):
     with pytest.raises(InvalidConfigError, match=said):
         ClusteringSettings(**given)
+
+
+BULK = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"hoodie.layout.optimize.strategy": "hilbert"}, "needs two or more columns in hoodie.clustering"),
+        ({"hoodie.layout.optimize.strategy": "hilbert", BULK: "a"}, f"needs two or more columns in {BULK}, not a"),
+        ({BULK: "a,b,a"}, f"{BULK} names a twice"),
+    ],
+)
+def test_an_order_of_a_bulk_insert_that_cannot_be_is_refused(given, said):
+    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.operation": "bulk_insert"}
+    with pytest.raises(InvalidConfigError, match=said):
+        parse_options({**options, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "order"),
+    [
+        ({}, None),
+        ({BULK: "a"}, RowOrder(("a",))),
+        ({BULK: "a,b", "hoodie.layout.optimize.strategy": "z-order"}, RowOrder(("a", "b"), Layout.Z_ORDER)),
+        ({BULK: "a,b", "hoodie.datasource.write.operation": "insert"}, None),
+        (
+            {
+                BULK: "a",
+                "hoodie.clustering.plan.strategy.sort.columns": "a,b",
+                "hoodie.layout.optimize.strategy": "hilbert",
+            },
+            RowOrder(("a",)),
+        ),
+    ],
+)
+def test_the_order_of_a_bulk_insert(given, order):
+    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.operation": "bulk_insert"}
+    assert parse_options({**options, **given}).options.bulk_insert_order == order

@@ -63,6 +63,7 @@ from table.transaction.lease import Lease
 from table.transaction.lock import lock_for
 from table.transaction.membership import Membership
 from table.transaction.outcome import CompletedCommit, LostCommit
+from table.transaction.planned_clusterings import load_clustered
 from table.view.pending_compactions import load_compacting
 
 _PAUSE_S = 0.1  # after a conflict, for the other writer to get on
@@ -252,11 +253,12 @@ class MicroBatchWriter:
     def _complete(self, job: BatchJob, result: TaskResult) -> TaskResult | None:
         """Makes the rows visible. Returns the result that was committed; None where there was nothing to commit.
 
-        If another writer changed a file group to which this batch only added rows, the rows get a new file group.
+        If another writer changed a file group to which this batch only added rows, or planned its clustering, the rows
+        get a new file group.
         """
         replaced = self._list_replaced(job, result)
         while isinstance(outcome := self._commit(job, result, replaced), LostCommit):
-            apart = write_apart(job.plan, result, outcome.file_groups) if self.lease.is_shared else None
+            apart = write_apart(job.plan, result, outcome.file_groups)
             if apart is None:
                 raise outcome.error()
             result = apart
@@ -322,8 +324,17 @@ class MicroBatchWriter:
         if snapshot.config.table_type == TableType.MERGE_ON_READ:
             compacting = load_compacting(self._storage, pending.compactions).items()
             logs = LogPlan({key: found.time for key, found in compacting}, options.sizes.groups_filled)
-        share = self.lease.find_share()
-        return Scene(self._storage, snapshot.listing, pending.time, snapshot.slicing, paths, logs, share, index)
+        return Scene(
+            self._storage,
+            snapshot.listing,
+            pending.time,
+            snapshot.slicing,
+            paths,
+            logs,
+            share=self.lease.find_share(),
+            record_index=index,
+            clustered=load_clustered(snapshot),
+        )
 
     def _list_replaced(self, job: BatchJob, result: TaskResult) -> Mapping[str, tuple[str, ...]]:
         operation = job.options.effective_operation

@@ -70,7 +70,8 @@ class ProfileCache:
             log.debug("write_profile_built", table=self._storage.base_uri, commits=len(committed))
         # drop archived instants from `seen`, which would grow without end
         self._profile = replace(followed, seen=committed)
-        self._pending = frozenset(instant.time for instant in snapshot.timeline.pending_of(*WRITE_ACTIONS))
+        pending = snapshot.timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING)
+        self._pending = frozenset(instant.time for instant in pending)
         return self._profile
 
     def _follow(self, profile: WriteProfile, snapshot: Snapshot) -> WriteProfile | None:

@@ -1,6 +1,7 @@
 """Makes the plan of a batch's tasks from options, table properties and write profile (pure)."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -188,6 +189,7 @@ class Scene:
         logs: for merge-on-read tables.
         share: this writer's number among the writers of the table, and the number of writers.
         record_index: the table's, if the batch looks up keys by it.
+        clustered: (partition path, file id) -> the pending clustering of another engine that replaces the file group.
     """
 
     storage: Storage
@@ -198,6 +200,7 @@ class Scene:
     logs: LogPlan | None = None
     share: tuple[int, int] = (0, 1)
     record_index: RecordIndex | None = None
+    clustered: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def plan_tasks(
@@ -245,7 +248,7 @@ def plan_tasks(
         context,
         routes,
         rules,
-        _small_files(profile, rules, options.sizes.max_rewrite_ratio, scene.logs) if changes is None else LiveFiles(),
+        _small_files(profile, rules, options.sizes.max_rewrite_ratio, scene) if changes is None else LiveFiles(),
         scene.committed,
         scene.listing,
         options.tasks.bulk_insert_sort if operation.is_bulk else None,
@@ -253,6 +256,7 @@ def plan_tasks(
         memory_bytes=options.tasks.memory_bytes,
         changes=changes,
         logs=scene.logs,
+        clustered=scene.clustered,
         shown=shown if options.bad_rows.shown is BadRowsShown.KEYS else None,
     )
 
@@ -297,14 +301,12 @@ def _log_settings(settings: LogFileSettings, config: TableConfig) -> LogFileSett
     return settings if config.layout_version > 1 else replace(settings, record_positions=False)
 
 
-def _small_files(
-    profile: WriteProfile, rules: AssignRules, most_ratio: float | None, logs: LogPlan | None
-) -> LiveFiles:
+def _small_files(profile: WriteProfile, rules: AssignRules, most_ratio: float | None, scene: Scene) -> LiveFiles:
     """The small files that are sent to tasks. The task that writes a path which does not fit into the plan lists it."""
-    compacting = logs.compacting if logs is not None else {}
+    taken = {*scene.clustered, *(scene.logs.compacting if scene.logs is not None else ())}
     small = {
         path: drop_costly(
-            find_small_files((file for file in known.files if (path, file.file_id) not in compacting), rules),
+            find_small_files((file for file in known.files if (path, file.file_id) not in taken), rules),
             known.rows,
             rules,
             most_ratio,

@@ -114,6 +114,8 @@ class TaskPlan:
         memory_bytes: bytes of rows (Arrow) that a task holds in memory before it uses its disk.
         changes: for upserts, deletes and all other operations that use the index; None: the batch only adds rows.
         logs: for merge-on-read tables; None: the table is copy-on-write.
+        clustered: (partition path, file id) -> the pending clustering of another engine that replaces the file group:
+            nothing is written to it.
         shown: the columns of bad rows that errors show; None: all.
     """
 
@@ -129,6 +131,7 @@ class TaskPlan:
     memory_bytes: int = 128 * 1024 * 1024
     changes: ChangePlan | None = None
     logs: LogPlan | None = None
+    clustered: Mapping[tuple[str, str], str] = field(default_factory=dict)
     shown: tuple[str, ...] | None = None
 
     @property

@@ -106,7 +106,8 @@ class _Task:
             known = ()
         if known is None:
             lists = list_live_files if self._plan.logs is None else list_fillable
-            known = find_small_files(lists(self._plan, path), rules)
+            listed = (file for file in lists(self._plan, path) if (path, file.file_id) not in self._plan.clustered)
+            known = find_small_files(listed, rules)
             self.report.listed[path] = known
         share = share_of_slot(known, slot, self._plan.routes.slots_of(path))
         if self._plan.logs is not None:

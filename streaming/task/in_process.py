@@ -134,6 +134,7 @@ class InProcessWorkers:
 
     def _run_all(self, tasks: Sequence[int], run: Callable[[int], Result]) -> list[Result]:
         """Runs tasks. When one fails, no other task starts, and running tasks end at their next rows."""
+        self._failed = False  # a batch that met a conflict is written again
         if self._workers == 1 or len(tasks) < 2:
             return [run(task) for task in tasks]
         with threads.make_pool(min(self._workers, len(tasks)), "hudistream-task") as pool:

@@ -134,7 +134,8 @@ class Placer:
 
     def _open_assigner(self, sample: pa.Table) -> BucketAssigner:
         rules = measured_rules(self._plan, self._path, sample)
-        small = find_small_files(as_live_files(self._files), rules)
+        free = [file for file in self._files if (self._path, file.file_id) not in self._plan.clustered]
+        small = find_small_files(as_live_files(free), rules)
         if self._plan.logs is not None:
             fillable = (file for file in small if file.file_id in self._groups.fillable)
             small = tuple(islice(fillable, self._plan.logs.groups_filled))

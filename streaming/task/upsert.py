@@ -24,6 +24,7 @@ from streaming.task.log_slots import SlotGroups, list_groups, plain_groups
 from streaming.task.place_rows import Placed, Placer, removes_of
 from streaming.task.report import TaskReport
 from streaming.task.side_by_side import SideBySide
+from table.errors import WriteConflictError
 from table.failures import failing_at
 from table.files.base.summary import BaseFileSummary
 from table.index.key_cache import cache_of_table
@@ -79,6 +80,21 @@ def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:
     changes = plan.changes
     orders = changes is not None and not (changes.drops_known or changes.adds_only)
     return explain_nulls(plan.context.required, rules.ordering_fields if orders else ())
+
+
+def check_not_clustered(plan: TaskPlan, bucket: Bucket) -> None:
+    """Refuses to write to a file group that a pending clustering of another engine replaces.
+
+    Raises:
+        WriteConflictError: names the clustering and the way out.
+    """
+    time = plan.clustered.get((bucket.partition_path, bucket.file_id))
+    if time is not None:
+        raise WriteConflictError(
+            f"the batch changes rows of file group {bucket.file_id} in {bucket.partition_path!r}, which the pending "
+            f"clustering {time} replaces: let its engine finish it, carry it out with `hudistream cluster --execute`, "
+            f"or remove it with `hudistream rollback PATH {time}`; the batch can be run again"
+        )
 
 
 class _UpsertTask:
@@ -181,6 +197,7 @@ class _UpsertTask:
         """Writes the files of one bucket, beside those of others."""
         bucket = placed.bucket
         with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
+            check_not_clustered(self._plan, bucket)
             if placed.changes is not None and placed.log is not None:
                 return bucket, self._write_log(bucket, placed.changes, placed.log, groups.merged.get(bucket.file_id))
             if placed.changes is None:

@@ -40,11 +40,7 @@ from table.timeline.layout import name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import Timeline
 from table.transaction.came_back import delete_returned
-from table.transaction.commit_facts import (
-    PendingCommit,
-    is_foreign_clustering,
-    load_facts,
-)
+from table.transaction.commit_facts import PendingCommit, load_facts
 from table.transaction.commit_order import Place, find_last_place, take_next_place
 from table.transaction.completion import choose_completion, completed_past
 from table.transaction.conflicts import CommitFacts, find_conflict
@@ -52,6 +48,7 @@ from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_
 from table.transaction.lease import Lease
 from table.transaction.lock import Step, guarded
 from table.transaction.outcome import CompletedCommit, LostCommit
+from table.transaction.planned_clusterings import is_foreign_clustering, withdraw_clusterings
 from table.transaction.provisional import settle_compactions
 from table.transaction.store_clock import wait_past_completed, wait_until_reached
 
@@ -101,10 +98,9 @@ def begin_commit(
             instant, now = request_and_list(storage, newest, action, snapshot.table.instant_clock, request, claim)
             seen = settle_compactions(snapshot.at(now))
             if not lease.is_shared:
-                _check_alone(snapshot.timeline, seen.timeline, instant)
+                _check_alone(snapshot.timeline, seen, instant)
             lease.confirm()
             _check_compactions(seen.timeline, instant.time)
-            _check_clusterings(snapshot.timeline, seen)
         profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
         begun = begin_instant(storage, instant, snapshot.layout.encode_commit(profile))
     except BaseException:
@@ -114,14 +110,16 @@ def begin_commit(
     return PendingCommit(begun, operation, seen, sight=claim.sight)
 
 
-def _check_alone(before: Timeline, now: Timeline, instant: Instant) -> None:
+def _check_alone(before: Timeline, now: Snapshot, instant: Instant) -> None:
     """Refuses to write beside another pending write: both writers listed the timeline before either requested (rule 7).
 
     An instant that was completed in `before` is being archived: a listing is not atomic, and may show its inflight
-    file alone.
+    file alone. A clustering that another engine planned stays pending until some process carries it out: the batch
+    leaves its file groups alone.
     """
-    pending = now.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+    pending = now.timeline.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     others = [i for i in pending if i != instant and not before.contains(i.at(State.COMPLETED))]
+    others = [i for i in others if not is_foreign_clustering(now, i)]
     if others:
         raise WriteConflictError(
             f"{others[0].file_name} was requested while this batch began: one writer per table; the batch can be run "
@@ -140,16 +138,6 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
             raise ActionPendingError(
                 f"the pending compaction {pending.time} is not earlier than {time}: let its writer finish it, or "
                 "correct this machine's clock; the batch can be run again"
-            )
-
-
-def _check_clusterings(before: Timeline, now: Snapshot) -> None:
-    """Refuses to write beside a clustering of another engine that was requested since `before`: it lacks our files."""
-    for pending in now.timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
-        if before.find(pending.time, pending.action) is None and is_foreign_clustering(now, pending):
-            raise ActionPendingError(
-                f"the clustering {pending.file_name} was requested while this batch began: let its writer finish it; "
-                "the batch can be run again"
             )
 
 
@@ -323,7 +311,8 @@ def carry_out_commit(
 
     First the instant is fenced, so that no task can publish another file of it. Then the files that failed attempts
     left are deleted. Only then the completed file is created. So no stray file ever stands beside a commit. Before it,
-    the metadata table is told, if the table has one: nothing takes the commit back any more.
+    the metadata table is told, if the table has one: nothing takes the commit back any more. Plans of other engines'
+    clusterings that were made since the decision, and lack the commit, are withdrawn before it (rule 17).
 
     Args:
         end: the decision.
@@ -341,6 +330,8 @@ def carry_out_commit(
     if not storage.exists(begun.path):
         return _find_outcome(table, end)
     wait_until_reached(table, end)
+    if written is None:  # time may have passed since the decision
+        withdraw_clusterings(Snapshot.load(table), end)
     known = written or Written(load_before=lambda: Snapshot.load(table).load_schema())
     if looks_for_lists or table.config.metadata_indexes:
         keep_lists(storage, time, end.completion_time, changes_of_commit(end.metadata, known), table.known_lists)

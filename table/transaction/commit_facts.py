@@ -13,11 +13,11 @@ from table.storage.interface import Storage, join
 from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
-from table.timeline.metadata.clustering import is_of_others
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.compaction import decode_compaction_plan
 from table.timeline.timeline import Timeline
 from table.transaction.conflicts import CommitFacts
+from table.transaction.planned_clusterings import load_clustered
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
         cleaned=frozenset(cleaned),
         compactions=frozenset(instant.time for instant in pending.compactions) | passed,
         scheduled=_load_scheduled(snapshot, pending) - passed,
+        clustered=load_clustered(snapshot, apart_from=pending.time),
         withdrawn=frozenset(i.time for i in pending.compactions if not _is_there(timeline, i)),
         others={i.time: snapshot.commits.read(i) for i in newer},
         config_before=pending.seen.config,
@@ -134,28 +135,10 @@ def _load_compacted(snapshot: Snapshot, instant: Instant) -> frozenset[tuple[str
 
 
 def _load_scheduled(snapshot: Snapshot, pending: PendingCommit) -> frozenset[str]:
-    """Compactions, and clusterings of other engines, that were requested since a commit began, and are pending."""
+    """Compactions that were requested since a commit began, and are pending."""
     timeline, known = snapshot.timeline, {i.time for i in pending.seen.timeline} | {pending.time}
     compactions = timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
-    found = {i.time for i in compactions if i.time not in known}
-    for instant in timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
-        if instant.time not in known and is_foreign_clustering(snapshot, instant):
-            found.add(instant.time)
-    return frozenset(found)
-
-
-def is_foreign_clustering(snapshot: Snapshot, instant: Instant) -> bool:
-    """Whether a pending write is a clustering that another engine planned.
-
-    In timeline layout 1 it is a replace commit whose request holds a plan; requests of overwrites hold no plan, or are
-    empty. In layout 2 a clustering is an action of its own. Our own clusterings are replace commits in both, and they
-    give way to other writers as a batch does: no writer waits for their end.
-    """
-    if instant.action is not Action.REPLACE_COMMIT:
-        return instant.action is Action.CLUSTERING
-    request = instant.at(State.REQUESTED)
-    data = find_instant(snapshot.storage, request) if snapshot.timeline.contains(request) else b""
-    return is_of_others(data or b"", request.file_name)
+    return frozenset(i.time for i in compactions if i.time not in known)
 
 
 def _is_there(timeline: Timeline, compaction: Instant) -> bool:

@@ -4,7 +4,7 @@ The table state that the commit was planned from must still hold. Every commit i
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from table.config.table_config import TableConfig
 from table.files.names import parse_base_file, parse_log_file
@@ -38,8 +38,9 @@ class CommitFacts:
         cleaned: paths that cleans deleted, or are about to delete, since we started.
         compactions: compactions above whose slices our files lie: those that were pending when we started, and in
             layout 2 those requested since that rewrite no file group for which we wrote a base file.
-        scheduled: other compactions, and clusterings, that were requested since we started, and are pending: their
-            plans do not contain our files.
+        scheduled: other compactions that were requested since we started, and are pending: their plans do not contain
+            our files.
+        clustered: file groups that pending clusterings of other engines replace -> instant time of the clustering.
         withdrawn: compactions that were pending when we started, and were withdrawn.
         others: commits completed since we started.
         config_before: the table's properties when we started.
@@ -70,6 +71,7 @@ class CommitFacts:
     unseen_from: str | None = None
     line_then: str | None = None
     line_now: str | None = None
+    clustered: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class Conflict:
 
     Attributes:
         reason: the conflict in words, for the error message.
-        file_groups: our file groups that another commit changed as well, if that is the only conflict.
+        file_groups: our file groups that another commit changed, or will replace, as well, if that is the only
+            conflict.
     """
 
     reason: str
@@ -186,10 +189,15 @@ def _find_other_schema(facts: CommitFacts) -> str | None:
 
 def _find_overlap(facts: CommitFacts) -> Conflict | None:
     ours = {_place_of(group): group for group in sorted(facts.file_groups, reverse=True)}
+    clustered = {ours[place]: time for group, time in facts.clustered.items() if (place := _place_of(group)) in ours}
     found: dict[tuple[str, str], tuple[str, str | None]] = {}
     for other, metadata in _others(facts).items():
         for place in sorted(ours.keys() & {_place_of(group) for group in metadata.file_groups}):
             found.setdefault(ours[place], (other, metadata.extra.get(SINK_KEY)))
+    if clustered:
+        (path, file_id), time = next(iter(sorted(clustered.items())))
+        why = f"the pending clustering {time} replaces file group {file_id} in {path!r}, which the batch wrote"
+        return Conflict(why, frozenset(found) | frozenset(clustered))
     if not found:
         return None
     (path, file_id), (other, sink) = next(iter(found.items()))

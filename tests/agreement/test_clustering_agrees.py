@@ -153,3 +153,36 @@ def test_we_carry_out_a_clustering_that_hudi_planned(hudi, tmp_path, utc, versio
     expected.update({f"k{n}": 12 for n in range(5)})
     assert values(read_table(path)) == values(hudi.read(path)) == expected
     assert HudiTable.open(path).check().is_sound
+
+
+@pytest.mark.parametrize(
+    ("version", "table_type"),
+    [
+        (6, "COPY_ON_WRITE"),
+        pytest.param(6, "MERGE_ON_READ", marks=SLOW),
+        pytest.param(8, "COPY_ON_WRITE", marks=SLOW),
+        pytest.param(8, "MERGE_ON_READ", marks=SLOW),
+    ],
+)
+def test_batches_go_on_between_hudis_plan_and_its_execution(hudi, tmp_path, utc, version, table_type):
+    path = str(tmp_path / "t")
+    expected = a_table(path, table_type, version)
+    keep = "hoodie.write.auto.upgrade=false,hoodie.metadata.enable=false,hoodie.write.table.version=" + str(version)
+    keep += ",hoodie.clustering.plan.strategy.partition.selected=p0"
+    hudi.sql(f"call run_clustering(path => '{path}', op => 'schedule', order => 'x', options => '{keep}')")
+    ours = {**OURS, "hoodie.parquet.small.file.limit": "104857600"}
+    with ArrowSink(path, ours, key="id", partition_by="p", order_by="ts") as sink:
+        sink.write(a_batch(range(300, 340), 7), 4, operation="insert")  # the files of p0 are small, and left alone
+        sink.write(a_batch(range(1, 60, 2), 8), 5)
+        expected.update({f"k{n}": 7 for n in range(300, 340)} | {f"k{n}": 8 for n in range(1, 60, 2)})
+        with pytest.raises(CommitConflictError, match="pending clustering"):
+            sink.write(a_batch(range(9), 9), 6)
+    assert values(read_table(path)) == values(hudi.read(path)) == expected
+    hudi.sql(f"call run_clustering(path => '{path}', op => 'execute', options => '{keep}')")
+    assert not Bare.open(path).load_timeline().pending
+    assert values(read_table(path)) == values(hudi.read(path)) == expected
+    with ArrowSink(path, ours, key="id", partition_by="p", order_by="ts") as sink:
+        sink.write(a_batch(range(9), 9), 6)
+    expected.update({f"k{n}": 9 for n in range(9)})
+    assert values(read_table(path)) == values(hudi.read(path)) == expected
+    assert HudiTable.open(path).check().is_sound

@@ -35,7 +35,7 @@ class Unseen:
 
 
 _BEHIND = 3
-_WRITING = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
+_WRITING = WRITE_ACTIONS | {Action.CLUSTERING, Action.COMPACTION, Action.LOG_COMPACTION}
 
 
 def plan_archival(

@@ -19,7 +19,7 @@ def load_unseen(snapshot: Snapshot) -> Unseen:
         StorageError: the store fails.
     """
     storage = snapshot.storage
-    pending = snapshot.timeline.pending_of(*WRITE_ACTIONS)
+    pending = snapshot.timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING)
     if not pending:
         return Unseen()
     found = {instant.time: find_sight(storage, instant.time) for instant in pending}

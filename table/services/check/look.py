@@ -29,10 +29,10 @@ from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
-from table.transaction.commit_facts import is_foreign_clustering
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
 from table.transaction.holder import Holder
 from table.transaction.membership import is_open
+from table.transaction.planned_clusterings import is_foreign_clustering
 from table.view.file_group import (
     BaseFile,
     CommittedInstants,

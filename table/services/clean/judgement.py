@@ -184,7 +184,8 @@ def _load_last_clean(snapshot: Snapshot, held: HeldPartitions) -> CleanMetadata 
 def _load_facts(snapshot: Snapshot, settings: CleanSettings, last: CleanMetadata | None) -> Facts:
     timeline, oldest_ms = snapshot.timeline, clock.now_ms() - settings.hours_retained * HOUR_MS
     on_logs = snapshot.config.table_type == TableType.MERGE_ON_READ
-    compactions = timeline.completed_of(Action.COMMIT) if on_logs and timeline.pending_of(*WRITE_ACTIONS) else ()
+    is_writing = bool(timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING))
+    compactions = timeline.completed_of(Action.COMMIT) if on_logs and is_writing else ()
     protection = Protection(
         load_savepointed(snapshot),
         _load_compacting(snapshot),

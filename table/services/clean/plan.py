@@ -136,7 +136,7 @@ def earliest_in_use(timeline: Timeline) -> Instant | None:
     The policy that counts versions knows no commit to retain, so it retains this one. Hudi does not: there, a slow
     writer beside a fast one loses the versions that it reads.
     """
-    pending = timeline.pending_of(*WRITE_ACTIONS)
+    pending = timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING)
     return _last_before(timeline.writes_by_time, pending[0]) if pending else None
 
 

@@ -42,6 +42,7 @@ from table.transaction.commit_facts import PendingCommit
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
 from table.transaction.outcome import LostCommit
+from table.transaction.planned_clusterings import load_clustered
 from table.view.file_group import FileSlice
 from table.view.file_system_view import list_file_groups, walk_file_groups
 from table.view.pending_compactions import load_compacting
@@ -166,7 +167,8 @@ def plan_now(snapshot: Snapshot, settings: ClusteringSettings) -> ClusteringPlan
         check_sortable(name, schema.field(name).type)
     pending = snapshot.timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
     compacting = load_compacting(snapshot.storage, pending)
-    candidates = [one for one in _slices(snapshot, settings) if (one.partition_path, one.file_id) not in compacting]
+    taken = {*compacting, *load_clustered(snapshot)}
+    candidates = [one for one in _slices(snapshot, settings) if (one.partition_path, one.file_id) not in taken]
     return plan_clustering(candidates, settings)
 
 

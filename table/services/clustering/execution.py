@@ -15,9 +15,10 @@ from table.timeline.end_record import find_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.clustering import ClusteringPlan, decode_clustering_plan
 from table.transaction.commit import carry_out_commit
-from table.transaction.commit_facts import PendingCommit, is_foreign_clustering
+from table.transaction.commit_facts import PendingCommit
 from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat, find_live_writer
 from table.transaction.lease import Lease
+from table.transaction.planned_clusterings import is_foreign_clustering
 from table.transaction.signs import measure_now_ms
 from table.view.file_system_view import list_file_groups
 

@@ -195,7 +195,7 @@ def schedule_compaction(
 
 
 def _check_nothing_pending(timeline: Timeline) -> None:
-    for pending in timeline.pending_of(*WRITE_ACTIONS, Action.RESTORE, Action.ROLLBACK):
+    for pending in timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING, Action.RESTORE, Action.ROLLBACK):
         raise ActionPendingError(f"{pending.file_name} is pending: no compaction is planned before its end")
 
 

@@ -51,7 +51,7 @@ from table.timeline.metadata.rollback import (
 from table.transaction.came_back import delete_returned
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit
-from table.transaction.commit_facts import PendingCommit, is_foreign_clustering
+from table.transaction.commit_facts import PendingCommit
 from table.transaction.completion import complete_service, completed_past
 from table.transaction.heartbeat import (
     WriterIdentity,
@@ -60,6 +60,7 @@ from table.transaction.heartbeat import (
 )
 from table.transaction.liveness import Beside, Standing, judge_writer
 from table.transaction.lock import Step, guarded
+from table.transaction.planned_clusterings import is_foreign_clustering, withdraw_clusterings_with
 from table.transaction.signs import measure_now_ms
 
 WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING)
@@ -133,7 +134,8 @@ def _end_pending_writes(snapshot: Snapshot, dead: frozenset[str], owner: str, *,
         resume_rollback(snapshot, rollback, owner)
     # also because a listing is not atomic: it may show the inflight file alone of an instant that was being archived
     snapshot = snapshot.again()
-    for instant in reversed([i for i in snapshot.timeline.pending_of(*WRITES) if i.time in dead or not shared]):
+    pending = [i for i in snapshot.timeline.pending_of(*WRITES) if i.time in dead or not shared]
+    for instant in reversed([i for i in pending if not is_foreign_clustering(snapshot, i)]):
         # another holder of the lease may have ended it first
         with suppress(CommitConflictError) if shared else nullcontext():
             end_pending(snapshot, instant, owner)
@@ -144,7 +146,9 @@ def _end_pending_writes(snapshot: Snapshot, dead: frozenset[str], owner: str, *,
 def _find_alive(
     snapshot: Snapshot, identity: WriterIdentity, heartbeat: HeartbeatSettings, beside: Beside
 ) -> frozenset[str]:
-    """Pending writes of other writers that are alive. If the caller holds the table alone, there are none.
+    """Pending writes that are left alone: of writers that are alive, and clusterings that another engine planned.
+
+    If the caller holds the table alone, no other writer is alive.
 
     Raises:
         CommitConflictError: a writer is alive that must not be.
@@ -152,11 +156,9 @@ def _find_alive(
     storage, alive = snapshot.storage, set()
     now_ms = measure_now_ms(storage, identity.owner)
     for instant in snapshot.timeline.pending_of(*WRITES):
-        if is_foreign_clustering(snapshot, instant):
-            raise ActionPendingError(
-                f"{instant.file_name} is a pending clustering of another engine: finish it there first, or with "
-                "`hudistream cluster --execute`"
-            )
+        if is_foreign_clustering(snapshot, instant):  # it may be carried out later, by a process that is not there yet
+            alive.add(instant.time)
+            continue
         writer = find_live_writer(storage, instant.time, heartbeat, now_ms)
         if judge_writer(writer, identity, shared=beside is Beside.MEMBERS) is not Standing.ALIVE:
             continue
@@ -351,6 +353,8 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, ow
     for path in named:
         if goes_with(storage, path, plan):
             storage.delete(path)
+    if named:
+        withdraw_clusterings_with(table, named)
     action = Action(plan.action)
     for state in (State.INFLIGHT, State.REQUESTED):
         delete_instant_file(storage, name_instant(table.layout, time, action, state))

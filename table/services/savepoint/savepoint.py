@@ -85,7 +85,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
 
 def _check_settled(timeline: Timeline, chosen: Instant) -> None:
     """Refuses a commit after a pending write: once that write ends, readers of the commit would see it, too."""
-    for pending in timeline.pending_of(*WRITE_ACTIONS):
+    for pending in timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING):
         if pending.time < chosen.time:
             raise ActionPendingError(
                 f"{pending.file_name} began before the commit {chosen.time} and is pending: readers of that commit may "

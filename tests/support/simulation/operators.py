@@ -1,14 +1,25 @@
 """What operators do, and what it means for the truth."""
 
 import re
+from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 from table.errors import CommitConflictError, HudiError, InvalidConfigError
-from table.options.clustering_settings import ClusteringSettings
-from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
+from table.options.clustering_settings import ClusteringSettings, Layout
+from table.options.groups import (
+    ArchiveSettings,
+    BaseFileSettings,
+    CleanSettings,
+    CompactionSettings,
+    HeartbeatSettings,
+)
+from table.options.lock_settings import LockSettings
 from table.services.archival.archival import archive
 from table.services.clean.clean import clean
+from table.services.clustering.clustering import plan_now
 from table.services.clustering.command import cluster
+from table.services.clustering.execution import carry_out_planned, find_planned_elsewhere
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.compaction.plan import plan_compaction
 from table.services.rollback.undo_commit import roll_back
@@ -17,9 +28,13 @@ from table.services.savepoint.savepoint import create_savepoint, delete_savepoin
 from table.snapshot import Snapshot
 from table.storage.interface import join
 from table.timeline.active_timeline import request_and_list
+from table.timeline.end_record import find_end
 from table.timeline.instant import Action
+from table.timeline.metadata.clustering import encode_clustering_plan
 from table.timeline.metadata.compaction import encode_compaction_plan
 from table.timeline.metadata.savepoint import decode_savepoint
+from table.transaction.heartbeat import WriterIdentity
+from table.transaction.lock import StepLock
 from table.view.file_system_view import walk_file_groups
 
 from .reader import completed, read_visible, rows_held
@@ -116,6 +131,50 @@ def do_cluster(operator, table):
 def do_cluster_beside(operator, table):
     """`hudistream cluster` as one of several writers."""
     cluster(table, ClusteringSettings(sort_columns=("v",)), BaseFileSettings(), shared=True)
+
+
+def do_cluster_under_lock(operator, table):
+    """The same, where the writers of several engines share a lock."""
+    lock = LockSettings(provider="org.apache.hudi.client.transaction.lock.InProcessLockProvider")
+    cluster(table, ClusteringSettings(sort_columns=("v",)), BaseFileSettings(), shared=True, lock=lock)
+
+
+def do_plan_clustering(operator, table):
+    """Another engine plans a clustering under the lock, whatever is being written."""
+    with operator.disk.lock.hold():
+        snapshot = Snapshot.load(table)
+        if find_planned_elsewhere(snapshot):
+            return
+        plan = plan_now(snapshot, ClusteringSettings(sort_columns=("v",), most_groups=1))
+        if plan.groups:
+            content = encode_clustering_plan(replace(plan, is_ours=False), table.storage.base_uri)
+            action = Action.CLUSTERING if table.layout.completes_in_order else Action.REPLACE_COMMIT
+            request_and_list(table.storage, snapshot.timeline, action, table.instant_clock, content)
+
+
+def do_carry_out_clustering(operator, table):
+    """That engine carries out its plan, beside our writers: it knows the lock, and no lease.
+
+    It waits while a commit is decided and not visible: a plan that was made and carried out in between would lose it,
+    as any write of an engine does that knows no decisions.
+    """
+    pending = table.load_timeline().pending_of(Action.COMMIT, Action.DELTA_COMMIT)
+    if any(find_end(table.storage, one.time, one.action) is not None for one in pending):
+        return
+    locked = replace(table, lock=StepLock(operator.disk.lock))
+    lease = SimpleNamespace(owner=f"engine-{operator.count}", is_shared=False, check=lambda: None)
+    who = WriterIdentity("engine", None, lease.owner)
+    carry_out_planned(Snapshot.load(locked), Layout.LINEAR, BaseFileSettings(), lease, who, HeartbeatSettings())
+
+
+def do_finish_clusterings(operator, table):
+    """That engine carries out all that it planned: changes of those file groups wait for it."""
+    is_left = True
+    while is_left:
+        with suppress(HudiError):
+            do_carry_out_clustering(operator, table)
+            is_left = bool(find_planned_elsewhere(Snapshot.load(table)))
+        operator.world.sleep_s(0.2)
 
 
 def do_restore(operator, table):

@@ -20,7 +20,7 @@ from table.services.archival import archival, retired
 from table.services.archival.plan import Unseen
 from table.services.archival.turn import Turn
 from table.services.clean import clean, judgement, plan, service
-from table.services.clustering import clustering
+from table.services.clustering import clustering, execution
 from table.services.compaction import compaction
 from table.services.rollback import rollback, undo_checks
 from table.services.savepoint import restore, savepoint
@@ -28,7 +28,7 @@ from table.storage.interface import join
 from table.timeline import active_timeline
 from table.timeline.active_timeline import begin_instant, read_instant, request_and_list
 from table.timeline.metadata.commit import CommitMetadata
-from table.transaction import commit, completion, conflicts, keeper, lease
+from table.transaction import commit, commit_facts, completion, conflicts, keeper, lease
 from table.transaction.liveness import judge_writer
 from table.view.file_group import committed_instants
 from table.write import write_log
@@ -191,6 +191,8 @@ BUILDS = {
     "18: archival waits until the lists are compacted": worlds.build_indexed,
     "17: a clustering is planned from what is there": worlds.build_clustered,
     "17: what a clustering replaces counts as written": worlds.build_clustered,
+    "17: nothing is written to what a planned clustering replaces": worlds.build_planned_clusterings,
+    "17: a plan that lacks a decided commit is withdrawn": worlds.build_planned_clusterings,
     "5: an instant is open before it is requested": worlds.build_reopened,
     "4: a completed file does not come back": worlds.build_slow_batch,
     "15: archival keeps what a batch has not seen": worlds.build_overtaken,
@@ -280,6 +282,13 @@ RULES = {
     # a base file instead of log files: tests/table/transaction/test_commit_facts.py
     "17: a clustering is planned from what is there": [(clustering, "_check_nothing_came", lambda *_: None)],
     "17: what a clustering replaces counts as written": [(CommitMetadata, "file_groups", property(_written_groups))],
+    "17: nothing is written to what a planned clustering replaces": [
+        (micro_batch, "load_clustered", lambda _: {}), (commit_facts, "load_clustered", lambda *_, **__: {}),
+        (execution, "_check_not_outdated", lambda *_: None),
+    ],
+    "17: a plan that lacks a decided commit is withdrawn": [
+        (commit, "withdraw_clusterings", lambda *_: None), (execution, "_check_not_outdated", lambda *_: None),
+    ],
     # what else belongs to rule 18 is rarer than worlds are many: tests/table/metadata_table/test_keep.py
     "18: the lists know what becomes visible": [(commit, "keep_lists", lambda *_: None)],
     "18: the lists know what a clean deletes": [(completion, "keep_lists", lambda *_: None)],

@@ -21,12 +21,16 @@ from .operators import (
     CROWDED,
     UNDOING,
     do_archive,
+    do_carry_out_clustering,
     do_clean,
     do_cluster,
     do_cluster_beside,
+    do_cluster_under_lock,
     do_compact,
     do_compact_requested,
+    do_finish_clusterings,
     do_plan_beside_writes,
+    do_plan_clustering,
     do_restore,
     do_savepoint,
     do_schedule_compaction,
@@ -497,6 +501,51 @@ def build_clustered(seed):
         Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
     if r.random() < 0.4:
         Reader(world, disk, 2)
+    return world, truth
+
+
+def build_planned_clusterings(seed):
+    """A world of streams beside an engine that plans clusterings, and carries them out later, maybe after its death.
+
+    All share a lock. The engine does not look at what was written since its plan.
+    """
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.empties = luck.foreign = 0.0
+    luck.most_skew_ms = 400
+    luck.longest_pause_ms = r.choice((2_500, 10_000))
+    luck.stop_shell = r.choice((0.0, 0.01))
+    world.faults.append(Faults(luck, 20))
+    options = {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        "hoodie.write.num.retries.on.conflict.failures": r.choice(("0", "4")),
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.clean.commits.retained": r.choice(("1", "2")),
+        "hoodie.parquet.small.file.limit": r.choice(("0", "104857600", "104857600")),
+        "hoodie.write.table.version": r.choice(("6", "6", "8", "9")),
+    }
+    if r.random() < 0.5:
+        options |= {
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.index.type": r.choice(("BLOOM", "SIMPLE")),
+            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
+        }
+    upserts = {**options, "hoodie.datasource.write.operation": "upsert"}
+    for owner in "ab"[: r.randrange(1, 3)]:
+        made, given = (upsert_batches, upserts) if r.random() < 0.5 else (insert_batches, options)
+        Stream(world, disk, truth, owner, made(world, owner, r.randrange(8, 20)), luck, given)
+    engine = (do_plan_clustering, do_plan_clustering, do_carry_out_clustering)
+    jobs = [r.choice(engine) for _ in range(r.randrange(6, 16))] + [do_finish_clusterings] * 3
+    Operator(world, disk, truth, luck, jobs, finish_restore, name="operator0")
+    jobs = [r.choice((do_clean, do_archive, do_cluster_under_lock)) for _ in range(r.randrange(3, 10))]
+    Operator(world, disk, truth, luck, jobs, finish_restore, name="operator1")
+    if r.random() < 0.3:
+        Reader(world, disk, 1)
     return world, truth
 
 

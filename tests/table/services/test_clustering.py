@@ -33,7 +33,7 @@ from table.storage.local import LocalStorage
 from table.timeline.active_timeline import request_instant
 from table.timeline.instant import Action
 from table.timeline.metadata.clustering import encode_clustering_plan
-from table.transaction import commit
+from table.transaction import commit, commit_facts
 from table.transaction.lock import Step, StepLock
 from table.user_table import HudiTable
 from table.view.file_system_view import walk_file_groups
@@ -310,6 +310,8 @@ def write_blindly(path, planned, batch):
         mock.patch.object(rollback, "_find_alive", return_value=frozenset({planned.time})),
         mock.patch.object(rollback, "_end_pending_writes", side_effect=lambda snapshot, *_, **__: snapshot),
         mock.patch.object(commit, "_check_alone"),
+        mock.patch.object(micro_batch, "load_clustered", return_value={}),
+        mock.patch.object(commit_facts, "load_clustered", return_value={}),
         ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts") as sink,
     ):
         sink.write(batch, 7)

@@ -1,0 +1,117 @@
+"""Clusterings that another engine planned, and has not carried out: writers leave their file groups alone (rule 17)."""
+
+from collections.abc import Collection, Iterator
+
+from table.errors import TimelineMovedError
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.references.strays import delete_strays
+from table.snapshot import Snapshot
+from table.storage.interface import Storage, join
+from table.timeline.active_timeline import delete_instant_file, find_instant
+from table.timeline.end_record import EndRecord
+from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.clustering import ClusteringPlan, decode_clustering_plan, is_of_others
+from table.transaction.lock import Step, guarded
+
+log = get_logger("hudistream.clustering")
+
+
+def is_foreign_clustering(snapshot: Snapshot, instant: Instant) -> bool:
+    """Whether a pending write is a clustering that another engine planned.
+
+    In timeline layout 1 it is a replace commit whose request holds a plan; requests of overwrites hold no plan, or are
+    empty. In layout 2 a clustering is an action of its own. Our own clusterings are replace commits in both, and they
+    give way to other writers as a batch does: no writer waits for their end.
+    """
+    if instant.action is not Action.REPLACE_COMMIT:
+        return instant.action is Action.CLUSTERING
+    request = instant.at(State.REQUESTED)
+    data = find_instant(snapshot.storage, request) if snapshot.timeline.contains(request) else b""
+    return is_of_others(data or b"", request.file_name)
+
+
+def load_clustered(snapshot: Snapshot, apart_from: str | None = None) -> dict[tuple[str, str], str]:
+    """(partition path, file id) -> the pending clustering of another engine that replaces the file group.
+
+    Such a clustering is carried out later, maybe by a process that has not begun yet, and does not look at what was
+    written meanwhile. So no batch writes to its file groups (SparkRejectUpdateStrategy).
+
+    Args:
+        apart_from: time of a clustering that is left out, because the caller carries it out.
+
+    Raises:
+        TimelineMovedError: a clustering ended since the timeline was listed.
+        CorruptFileError: a plan cannot be read.
+    """
+    planned = _load_plans(snapshot, apart_from)
+    return {group: instant.time for instant, plan in planned for group in _groups_of(plan)}
+
+
+def withdraw_clusterings(snapshot: Snapshot, end: EndRecord) -> None:
+    """Withdraws the clusterings whose plans lack the files of a commit that is decided, and not yet visible.
+
+    An engine that planned since the decision did not see the commit, which cannot give way any more. To carry out such
+    a plan would lose its rows. If the engine is carrying it out, it does not find its instant at the end.
+
+    Args:
+        snapshot: the table as it is now; the caller has the lock.
+        end: of the commit.
+
+    Raises:
+        StorageError: the store fails; the commit must not become visible yet.
+    """
+    written = end.metadata.file_groups
+    for instant, plan in _load_plans(snapshot, end.time):
+        if not written.isdisjoint(_groups_of(plan)):
+            _withdraw(snapshot.storage, instant, f"it lacks the commit {end.time}")
+
+
+def withdraw_clusterings_with(table: HudiTable, deleted: Collection[str]) -> None:
+    """Withdraws the clusterings whose plans name files that a rollback has deleted: nobody could carry them out.
+
+    In timeline layout 1 a plan names log files of writes that are pending, too. Under the lock, because an engine that
+    listed the files before their deletion has requested its plan before it gives the lock back.
+
+    Args:
+        deleted: paths of the files, relative to the table.
+
+    Raises:
+        StorageError: the store fails.
+    """
+    with guarded(table, Step.SCHEDULE):
+        snapshot = Snapshot.load(table)
+        for instant, plan in _load_plans(snapshot, None):
+            if lost := sorted(_files_of(plan).intersection(deleted)):
+                _withdraw(snapshot.storage, instant, f"{lost[0]} was rolled back")
+
+
+def _withdraw(storage: Storage, instant: Instant, why: str) -> None:
+    storage.fence(instant.time)
+    delete_strays(storage, instant.time, frozenset())
+    for state in (State.INFLIGHT, State.REQUESTED):
+        delete_instant_file(storage, instant.at(state))
+    log.warning("clustering_withdrawn", table=storage.base_uri, instant_time=instant.time, why=why)
+
+
+def _load_plans(snapshot: Snapshot, apart_from: str | None) -> Iterator[tuple[Instant, ClusteringPlan]]:
+    for instant in snapshot.timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
+        if instant.time == apart_from or not is_foreign_clustering(snapshot, instant):
+            continue
+        request = instant.at(State.REQUESTED)
+        data = find_instant(snapshot.storage, request)
+        if data is None:
+            raise TimelineMovedError(f"{instant.file_name} ended while the timeline was read: run the batch again")
+        plan = decode_clustering_plan(data, request.file_name)
+        if plan is not None:
+            yield instant, plan
+
+
+def _groups_of(plan: ClusteringPlan) -> frozenset[tuple[str, str]]:
+    return frozenset((path, file_id) for path, file_ids in plan.replaced.items() for file_id in file_ids)
+
+
+def _files_of(plan: ClusteringPlan) -> frozenset[str]:
+    slices = (one for group in plan.groups for one in group.slices)
+    named = ((one.partition_path, name) for one in slices for name in (one.base_file, *one.log_files) if name)
+    return frozenset(join(path, name) for path, name in named)

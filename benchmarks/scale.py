@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -258,6 +259,32 @@ def logs(path: str, count: int) -> Any:
     yield "read one column", measure(lambda: HudiTable.open(path).scan(columns=["id"]).to_arrow())
 
 
+def sinks(path: str, count: int) -> Any:
+    """Sinks of as many tables in one process, each with a batch written; the ten in the middle get more."""
+    opened = [make_sink(f"{path}{number}") for number in range(count)]
+
+    def open_all() -> None:
+        for sink in opened:
+            sink.write(make_rows(100), 0)
+
+    yield "the first batch of each", measure(open_all)
+    alive = opened[count // 2 - 5 : count // 2 + 5]
+    for number in range(1, 4):
+        for sink in alive:
+            sink.write(make_rows(100, 1000 * number), number)
+
+    def write_ten() -> None:
+        for sink in alive:
+            sink.write(make_rows(100, 9000), 9)
+
+    told = {**measure(write_ten), "threads": len(threading.enumerate()), "files": len(os.listdir("/proc/self/fd"))}
+    yield "a batch in each of ten", told
+    for sink in opened:
+        sink.stop()
+    for number in range(count):
+        shutil.rmtree(f"{path}{number}")
+
+
 def _settings(name: str, **given: Any) -> Any:
     import hudistream
 
@@ -272,6 +299,7 @@ STEPS: dict[str, tuple[Callable[[str, int], Any], str, tuple[int, ...]]] = {
     "global": (global_index, "partition paths", (1000, 9000, 12_000)),
     "record index": (record_index, "files", (1000, 9000)),
     "logs": (logs, "log files", (5, 50, 200, 500)),
+    "sinks": (sinks, "sinks", (10, 100, 1000)),
 }
 
 

@@ -1,6 +1,17 @@
-"""Rows of tables that tests cluster: `x` and `y` lie in another order than the keys."""
+"""Rows of tables that tests cluster: `x` and `y` lie in another order than the keys. And plans of another engine."""
+
+from dataclasses import replace
 
 import pyarrow as pa
+
+from table.clock import InstantClock
+from table.hudi_table import HudiTable
+from table.options.clustering_settings import ClusteringSettings
+from table.services.clustering.clustering import plan_now
+from table.snapshot import Snapshot
+from table.timeline.active_timeline import request_instant
+from table.timeline.instant import Action
+from table.timeline.metadata.clustering import encode_clustering_plan
 
 BY_HAND = {
     "hoodie.clean.automatic": "false",
@@ -23,3 +34,12 @@ def a_batch(numbers, ts, deleted=()):
             "_hoodie_is_deleted": [n in deleted for n in numbers],
         }
     )
+
+
+def plan_elsewhere(path, *partitions, columns="x"):
+    """Requests a clustering of these partition paths, or of all, as another engine does. Returns its instant."""
+    snapshot = Snapshot.load(HudiTable.open(path))
+    plan = plan_now(snapshot, ClusteringSettings(sort_columns=columns, partitions=partitions))
+    content = encode_clustering_plan(replace(plan, is_ours=False), f"file:{path}")
+    action = Action.CLUSTERING if snapshot.layout.completes_in_order else Action.REPLACE_COMMIT
+    return request_instant(snapshot.storage, snapshot.timeline, action, InstantClock(), content)

@@ -1,10 +1,14 @@
-"""A stream's clustering runs on the executors if its plan is large."""
+"""A stream's clustering runs on the executors if its plan is large; and a stream beside a clustering of others."""
 
 import pytest
+from clustered_rows import plan_elsewhere
 
 from streaming import HudiSink
 from streaming.spark import spread
-from table import read_table
+from table import WriteConflictError, read_table
+from table.hudi_table import HudiTable as Bare
+from table.options.write_options import WriteOptions
+from table.services.clustering.command import execute_planned
 from table.user_table import HudiTable
 
 pytestmark = pytest.mark.spark
@@ -36,3 +40,27 @@ def test_groups_are_clustered_by_tasks(spark, tmp_path, monkeypatch):
     assert len(done) == 1
     assert sorted(read_table(path).column("id").to_pylist()) == list(range(450))
     assert table.check().is_sound
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_batches_go_on_beside_a_clustering_that_another_engine_planned(spark, tmp_path, version):
+    path = str(tmp_path / "t")
+    sink = HudiSink(path, {"hoodie.write.table.version": version}, key="id", partition_by="p", order_by="ts")
+
+    def write(first, end, ts, **named):
+        rows = spark.range(first, end).selectExpr("id", "concat('p', id % 2) p", f"{ts} ts", "id * 7919 % 1000 x")
+        sink.write(rows, **named)
+
+    write(0, 100, 0)
+    planned = plan_elsewhere(path, "p0")
+    write(100, 130, 1, operation="insert")
+    write(130, 150, 2)
+    with pytest.raises(WriteConflictError, match=f"pending clustering {planned.time} replaces"):
+        write(90, 95, 3)
+    execute_planned(Bare.open(path), WriteOptions().file_settings)
+    write(90, 95, 4)
+    sink.stop()
+    found = {row["id"]: row["ts"] for row in read_table(path, columns=["id", "ts"]).to_pylist()}
+    expected = dict.fromkeys(range(100), 0) | dict.fromkeys(range(90, 95), 4)
+    assert found == expected | dict.fromkeys(range(100, 130), 1) | dict.fromkeys(range(130, 150), 2)
+    assert HudiTable.open(path).check().is_sound

@@ -7,7 +7,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from clustered_rows import BY_HAND, a_batch
+from clustered_rows import BY_HAND, a_batch, plan_elsewhere
 from command_line import said
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
@@ -16,7 +16,6 @@ from snapshots import assert_clean
 from streaming import ArrowSink
 from streaming.batch import micro_batch
 from table import CommitConflictError, InvalidConfigError, StorageError, UnsupportedTableError, read_table
-from table.clock import InstantClock
 from table.config.table_config import update_properties
 from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings
@@ -30,9 +29,7 @@ from table.services.rollback import rollback
 from table.services.rollback.undo_commit import roll_back
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
-from table.timeline.active_timeline import request_instant
 from table.timeline.instant import Action
-from table.timeline.metadata.clustering import encode_clustering_plan
 from table.transaction import commit, commit_facts
 from table.transaction.lock import Step, StepLock
 from table.user_table import HudiTable
@@ -262,14 +259,6 @@ def test_stopped_at_a_storage_call_it_is_whole_or_absent(tmp_path, table_type, v
             assert_clean(path)
 
 
-def plan_elsewhere(path, action, columns="x"):
-    """A clustering as another engine plans it, requested and not carried out."""
-    snapshot = Snapshot.load(Bare.open(path))
-    plan = clustering.plan_now(snapshot, ClusteringSettings(sort_columns=columns))
-    content = encode_clustering_plan(replace(plan, is_ours=False), f"file:{path}")
-    return request_instant(snapshot.storage, snapshot.timeline, action, InstantClock(), content)
-
-
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("version", ["6", "8"])
 @pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
@@ -279,7 +268,7 @@ def test_a_plan_of_another_engine_stopped_at_a_storage_call_is_carried_out_by_th
     first = str(tmp_path / "first")
     a_table(first, table_type, version, batches=2)
     before = contents(first)
-    planned = plan_elsewhere(first, Action.REPLACE_COMMIT if version == "6" else Action.CLUSTERING)
+    planned = plan_elsewhere(first)
 
     def execute(path, fuse=None):
         storage = LocalStorage(path) if fuse is None else FaultyStorage(LocalStorage(path), fuse)
@@ -322,7 +311,7 @@ def write_blindly(path, planned, batch):
 def test_a_plan_that_does_not_name_all_its_groups_hold_now_is_refused(tmp_path, table_type, version):
     path = str(tmp_path / "t")
     a_table(path, table_type, version, batches=2)
-    planned = plan_elsewhere(path, Action.REPLACE_COMMIT if version == "6" else Action.CLUSTERING)
+    planned = plan_elsewhere(path)
     write_blindly(path, planned, a_batch(range(10, 20), 7))
     expected = contents(path)
     assert sum(row["ts"] == 7 for row in expected) == 10
@@ -339,7 +328,7 @@ def test_a_plan_that_does_not_name_all_its_groups_hold_now_is_refused(tmp_path, 
 def test_a_plan_that_another_engine_carries_out_now_is_left_to_it(tmp_path):
     path = str(tmp_path / "t")
     a_table(path, batches=2)
-    planned = plan_elsewhere(path, Action.REPLACE_COMMIT)
+    planned = plan_elsewhere(path)
     heartbeat = tmp_path / "t" / ".hoodie" / ".heartbeat" / planned.time
     heartbeat.parent.mkdir(exist_ok=True)
     heartbeat.touch()  # Hudi's is empty
@@ -354,7 +343,7 @@ def test_the_command_carries_out_a_plan_in_the_layout_that_it_is_given(tmp_path,
     path = str(tmp_path / "t")
     a_table(path, batches=2)
     before = contents(path)
-    plan_elsewhere(path, Action.REPLACE_COMMIT, columns)
+    plan_elsewhere(path, columns=columns)
     given = [] if layout is None else ["--layout", layout]
     assert "4 file groups became 2" in said(capsys, "cluster", path, "--execute", *given)
     assert contents(path) == before

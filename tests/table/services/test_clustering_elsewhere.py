@@ -1,28 +1,22 @@
 """A clustering that another engine planned, and batches beside it: they leave its file groups alone."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from clustered_rows import BY_HAND, a_batch
+from clustered_rows import BY_HAND, a_batch, plan_elsewhere
 from snapshots import assert_clean
 
 from streaming import ArrowSink
 from streaming.batch import micro_batch
 from table import ActionPendingError, CommitConflictError, HudiTable, WriteConflictError, read_table
-from table.clock import InstantClock
 from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import CompactionSettings
 from table.options.write_options import WriteOptions
-from table.services.clustering import clustering
 from table.services.clustering.command import cluster, execute_planned
 from table.services.clustering.execution import carry_out_planned
 from table.services.compaction.compaction import request_compaction
 from table.snapshot import Snapshot
-from table.timeline.active_timeline import request_instant
-from table.timeline.instant import Action
-from table.timeline.metadata.clustering import encode_clustering_plan
 from table.transaction.heartbeat import WriterIdentity
 from table.view.file_system_view import list_file_groups
 
@@ -47,15 +41,6 @@ def a_table(path, table_type, version):
     for ts in range(3):
         write(path, range(ts * 40, ts * 40 + 80), ts, **form)
     return form
-
-
-def plan_elsewhere(path, version, *partitions):
-    """Requests a clustering of these partition paths as another engine does. Returns its instant."""
-    snapshot = Snapshot.load(Bare.open(path))
-    settings = ClusteringSettings(sort_columns=("x",), partitions=partitions)
-    content = encode_clustering_plan(replace(clustering.plan_now(snapshot, settings), is_ours=False), f"file:{path}")
-    action = Action.REPLACE_COMMIT if version == "6" else Action.CLUSTERING
-    return request_instant(snapshot.storage, snapshot.timeline, action, InstantClock(), content)
 
 
 def execute(path):
@@ -97,7 +82,7 @@ def in_partition(partition):
 def test_batches_go_on_beside_it(tmp_path, table_type, version, mode):
     path = str(tmp_path / "t")
     a_table(path, table_type, version)
-    planned = plan_elsewhere(path, version, "p0")
+    planned = plan_elsewhere(path, "p0")
     before, held = latest(path), files_in(path, "p0")
     new = list(range(300, 340))
     write(path, new, 7, "insert", **mode)  # of both partition paths: small files are there to be filled
@@ -127,7 +112,7 @@ def test_batches_go_on_beside_it(tmp_path, table_type, version, mode):
 def test_a_change_of_its_rows_is_refused_before_anything_is_visible(tmp_path, table_type, version, mode, deleted):
     path = str(tmp_path / "t")
     a_table(path, table_type, version)
-    planned = plan_elsewhere(path, version, "p0")
+    planned = plan_elsewhere(path, "p0")
     before, held = latest(path), in_partition("p0")[:3]
     with pytest.raises(WriteConflictError, match=rf"pending clustering {planned.time} replaces.*cluster --execute"):
         write(path, [*held, *in_partition("p1")[:3]], 7, deleted=held if deleted else (), **mode,
@@ -149,7 +134,7 @@ def test_a_change_of_its_rows_is_refused_before_anything_is_visible(tmp_path, ta
 def test_its_partition_path_is_not_replaced(tmp_path, table_type, version, operation):
     path = str(tmp_path / "t")
     a_table(path, table_type, version)
-    plan_elsewhere(path, version, "p0")
+    plan_elsewhere(path, "p0")
     before = latest(path)
     gone = {"hoodie.datasource.write.partitions.to.delete": "p0"} if operation == "delete_partition" else {}
     with pytest.raises(CommitConflictError, match="the pending clustering"):
@@ -172,7 +157,7 @@ def test_one_that_is_planned_while_a_batch_runs(tmp_path, monkeypatch, table_typ
 
     def late(*given):
         if not planned:
-            planned.append(plan_elsewhere(path, version, "p0", "p1"))
+            planned.append(plan_elsewhere(path, "p0", "p1"))
             if ends == "is carried out":
                 execute_elsewhere(path)
             elif ends == "is removed":
@@ -194,7 +179,7 @@ def test_one_that_is_planned_while_a_batch_runs(tmp_path, monkeypatch, table_typ
 def test_no_service_touches_its_file_groups(tmp_path, version):
     path = str(tmp_path / "t")
     a_table(path, "MERGE_ON_READ", version)
-    plan_elsewhere(path, version, "p0")
+    plan_elsewhere(path, "p0")
     with pytest.raises(ActionPendingError, match="no compaction is planned before its end"):
         request_compaction(Bare.open(path), CompactionSettings(delta_commits=1))
     with pytest.raises(ActionPendingError, match="is pending"):

@@ -258,7 +258,8 @@ class MicroBatchWriter:
         """
         replaced = self._list_replaced(job, result)
         while isinstance(outcome := self._commit(job, result, replaced), LostCommit):
-            apart = write_apart(job.plan, result, outcome.file_groups)
+            others = self.lease.is_shared or outcome.is_of_clustering
+            apart = write_apart(job.plan, result, outcome.file_groups) if others else None
             if apart is None:
                 raise outcome.error()
             result = apart
@@ -324,17 +325,8 @@ class MicroBatchWriter:
         if snapshot.config.table_type == TableType.MERGE_ON_READ:
             compacting = load_compacting(self._storage, pending.compactions).items()
             logs = LogPlan({key: found.time for key, found in compacting}, options.sizes.groups_filled)
-        return Scene(
-            self._storage,
-            snapshot.listing,
-            pending.time,
-            snapshot.slicing,
-            paths,
-            logs,
-            share=self.lease.find_share(),
-            record_index=index,
-            clustered=load_clustered(snapshot),
-        )
+        table = self._storage, snapshot.listing, pending.time, snapshot.slicing
+        return Scene(*table, paths, logs, self.lease.find_share(), index, load_clustered(snapshot))
 
     def _list_replaced(self, job: BatchJob, result: TaskResult) -> Mapping[str, tuple[str, ...]]:
         operation = job.options.effective_operation

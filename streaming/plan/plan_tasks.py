@@ -32,11 +32,11 @@ from table.options.groups import LogFileSettings
 from table.options.write_options import WriteOptions
 from table.records.merge import MergeRules, can_order
 from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
-from table.services.clustering.order import check_sortable
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants
 from table.view.listing import Listing
 from table.write.context import WriteContext
+from table.write.row_order import check_sortable
 
 
 def merge_rules(options: WriteOptions, config: TableConfig) -> MergeRules:

@@ -17,7 +17,7 @@ from table.columns.memory_size import rows_bytes
 from table.columns.spilled_run import SpilledRun
 from table.options.clustering_settings import RowOrder
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
-from table.services.clustering.sorted_rows import Ordering, SortedRows
+from table.write.sorted_rows import Ordering, SortedRows
 
 Positions = npt.NDArray[np.int64]
 

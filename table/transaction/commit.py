@@ -231,7 +231,7 @@ def complete_commit(
             now, facts = _look_again(pending, written, schema)
             conflict = find_conflict(facts)
             if conflict is not None:
-                return LostCommit(conflict.reason, conflict.file_groups)
+                return LostCommit(conflict.reason, conflict.file_groups, conflict.is_of_clustering)
             metadata = replace(written, extra={**build_extra(now), "schema": schema})
             held.check()
             if last is None or take_next_place(table.storage, last, pending.instant, lease.owner):

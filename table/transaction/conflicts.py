@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from table.config.table_config import TableConfig
 from table.files.names import parse_base_file, parse_log_file
+from table.timeline.metadata.clustering import OPERATION
 from table.timeline.metadata.commit import NO_PREVIOUS_COMMIT, CommitMetadata
 from table.transaction.checkpoint import SINK_KEY
 
@@ -82,10 +83,12 @@ class Conflict:
         reason: the conflict in words, for the error message.
         file_groups: our file groups that another commit changed, or will replace, as well, if that is the only
             conflict.
+        is_of_clustering: whether only clusterings are in the way, completed or planned: they change no row.
     """
 
     reason: str
     file_groups: frozenset[tuple[str, str]] = frozenset()
+    is_of_clustering: bool = False
 
 
 def find_conflict(facts: CommitFacts) -> Conflict | None:
@@ -191,19 +194,22 @@ def _find_overlap(facts: CommitFacts) -> Conflict | None:
     ours = {_place_of(group): group for group in sorted(facts.file_groups, reverse=True)}
     clustered = {ours[place]: time for group, time in facts.clustered.items() if (place := _place_of(group)) in ours}
     found: dict[tuple[str, str], tuple[str, str | None]] = {}
+    moves_only = True
     for other, metadata in _others(facts).items():
         for place in sorted(ours.keys() & {_place_of(group) for group in metadata.file_groups}):
             found.setdefault(ours[place], (other, metadata.extra.get(SINK_KEY)))
+            moves_only &= metadata.operation == OPERATION
     if clustered:
         (path, file_id), time = next(iter(sorted(clustered.items())))
         why = f"the pending clustering {time} replaces file group {file_id} in {path!r}, which the batch wrote"
-        return Conflict(why, frozenset(found) | frozenset(clustered))
+        return Conflict(why, frozenset(found) | frozenset(clustered), moves_only)
     if not found:
         return None
     (path, file_id), (other, sink) = next(iter(found.items()))
     who = f"commit {other}" + (f" of sink {sink!r}" if sink else "")
     more = f", and {len(found) - 1} more file groups that the batch wrote were written," if len(found) > 1 else ""
-    return Conflict(f"{who} wrote file group {file_id} in {path!r}{more} while the batch ran", frozenset(found))
+    why = f"{who} wrote file group {file_id} in {path!r}{more} while the batch ran"
+    return Conflict(why, frozenset(found), moves_only)
 
 
 def _place_of(file_group: tuple[str, str]) -> tuple[str, str]:

@@ -28,10 +28,12 @@ class LostCommit:
         why: the conflict in words, for the error message.
         file_groups: (partition path, file id) of the file groups that another commit changed as well, if that is the
             only conflict; else empty.
+        is_of_clustering: whether only clusterings are in the way, completed or planned.
     """
 
     why: str
     file_groups: frozenset[tuple[str, str]] = frozenset()
+    is_of_clustering: bool = False
 
     def error(self) -> WriteConflictError:
         """This outcome as an error, for callers that cannot continue."""

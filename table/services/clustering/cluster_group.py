@@ -9,7 +9,6 @@ from table import clock
 from table.files.names import build_write_token, parse_base_file, parse_log_file
 from table.files.partition_metadata import create_partition_metadata
 from table.scan.merge_slice import SliceReading, load_records, merge_records
-from table.services.clustering.sorted_rows import Ordering, SortedRows
 from table.services.compaction.compacted_file import CompactedFile
 from table.services.planned_slice import find_planned_slice
 from table.storage.interface import failed
@@ -19,6 +18,7 @@ from table.timeline.metadata.compaction import CompactionOperation
 from table.write.announce import check_still_wanted
 from table.write.base_file import write_base_file
 from table.write.context import WriteContext
+from table.write.sorted_rows import Ordering, SortedRows
 
 
 def cluster_group(

@@ -26,16 +26,14 @@ from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import BaseFileSettings
 from table.scan.merge_slice import SliceReading
 from table.services.clustering.cluster_group import cluster_group
-from table.services.clustering.order import check_sortable
 from table.services.clustering.plan import choose_partitions, order_number, plan_clustering
-from table.services.clustering.sorted_rows import Ordering
 from table.services.rewriting import Rewriting
 from table.services.rollback.rollback import end_own
 from table.services.runner import PieceRunner
 from table.services.service import Stats
 from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
-from table.timeline.metadata.clustering import ClusteringGroup, ClusteringPlan, encode_clustering_plan
+from table.timeline.metadata.clustering import OPERATION, ClusteringGroup, ClusteringPlan, encode_clustering_plan
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.transaction.commit import begin_commit, clean_up_commit, complete_commit
 from table.transaction.commit_facts import PendingCommit
@@ -47,8 +45,8 @@ from table.view.file_group import FileSlice
 from table.view.file_system_view import list_file_groups, walk_file_groups
 from table.view.pending_compactions import load_compacting
 from table.write.context import WriteContext
-
-OPERATION = "CLUSTER"
+from table.write.row_order import check_sortable
+from table.write.sorted_rows import Ordering
 
 log = get_logger("hudistream.clustering")
 

@@ -7,13 +7,13 @@ from table.errors import CommitOutcomeUnknownError, HudiError, InstantEndedError
 from table.options.clustering_settings import Layout
 from table.options.groups import BaseFileSettings, HeartbeatSettings
 from table.references.strays import delete_strays
-from table.services.clustering.clustering import OPERATION, ClusteringOutcome, complete, conclude, write_groups
+from table.services.clustering.clustering import ClusteringOutcome, complete, conclude, write_groups
 from table.services.rewriting import Rewriting
 from table.snapshot import Snapshot
 from table.timeline.active_timeline import begin_instant, read_instant
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.clustering import ClusteringPlan, decode_clustering_plan
+from table.timeline.metadata.clustering import OPERATION, ClusteringPlan, decode_clustering_plan
 from table.transaction.commit import carry_out_commit
 from table.transaction.commit_facts import PendingCommit
 from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat, find_live_writer

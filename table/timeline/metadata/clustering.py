@@ -7,6 +7,9 @@ from table.timeline.metadata.avro_record import decode_record, encode_record, re
 from table.timeline.metadata.places import name_of, partition_of
 from table.version import VERSION
 
+OPERATION = "CLUSTER"
+"""Hudi's name of the operation, in commits and in plans."""
+
 _PLANNER = "hudistream.version"
 _SORT_COLUMNS = "hoodie.clustering.plan.strategy.sort.columns"
 _STRATEGY = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
@@ -106,7 +109,7 @@ def encode_clustering_plan(plan: ClusteringPlan, address: str) -> bytes:
     ]
     params = {_SORT_COLUMNS: ",".join(plan.sort_columns)} if plan.sort_columns else {}
     record = {
-        "operationType": "CLUSTER",
+        "operationType": OPERATION,
         "clusteringPlan": {
             "inputGroups": groups,
             "strategy": {"strategyClassName": _STRATEGY, "strategyParams": params, "version": _VERSION},
@@ -137,8 +140,8 @@ def decode_clustering_plan(data: bytes, name: str = "") -> ClusteringPlan | None
     plan = record.get("clusteringPlan")
     if plan is None:
         return None
-    params = (plan.get("strategy") or {}).get("strategyParams") or {}
     with read_as("requested_replace", name):
+        params = (plan.get("strategy") or {}).get("strategyParams") or {}
         return ClusteringPlan(
             tuple(
                 ClusteringGroup(

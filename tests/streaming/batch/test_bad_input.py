@@ -68,7 +68,7 @@ def instant_file(name, content=""):
     return arrange
 
 
-def a_clustering_plan():
+def a_damaged_plan():
     fields = [{"name": "clusteringPlan", "type": ["null", "string"]}]
     content = io.BytesIO()
     fastavro.writer(content, {"type": "record", "name": "r", "fields": fields}, [{"clusteringPlan": "merge all"}])
@@ -129,9 +129,9 @@ CASES = {
     "instant from the future": (
         instant_file("29990101000000000.commit", "{}"), GOOD, {}, None, InvalidConfigError, "zone UTC",
     ),
-    "pending clustering": (
-        instant_file("20260101000000000.replacecommit.requested", a_clustering_plan()), GOOD, {}, None,
-        CommitConflictError, "clustering",
+    "damaged plan of a clustering": (
+        instant_file("20260101000000000.replacecommit.requested", a_damaged_plan()), GOOD, {}, None,
+        CorruptFileError, "20260101000000000.replacecommit.requested is damaged",
     ),
     "pending restore": (
         instant_file("20260101000000000.restore.inflight"), GOOD, {}, None, CommitConflictError, "restore",

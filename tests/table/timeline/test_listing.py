@@ -2,6 +2,7 @@
 
 import os
 from contextlib import nullcontext
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -170,4 +171,4 @@ def test_an_inflight_file_alone_is_no_writer_when_its_instant_was_completed_befo
     mine = requested(TIMES[1])
     now = build_timeline([inflight(TIMES[0]), mine])
     with pytest.raises(CommitConflictError) if is_refused else nullcontext():
-        _check_alone(build_timeline(before), now, mine)
+        _check_alone(build_timeline(before), SimpleNamespace(timeline=now), mine)

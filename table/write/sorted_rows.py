@@ -1,4 +1,4 @@
-"""Sorts the rows of a group in bounded memory: in memory, or by way of local disk, in lots of neighbouring rows."""
+"""Sorts rows in bounded memory: in memory, or by way of local disk, in lots of neighbouring rows."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ import pyarrow as pa
 from table.columns.memory_size import rows_bytes
 from table.columns.spilled_run import SpilledRun
 from table.options.clustering_settings import Layout
-from table.services.clustering.order import Positions, order_of
+from table.write.row_order import Positions, order_of
 
 _SORTED_BYTES = 256 * 1024 * 1024
 _POSITION = "_hudistream_position"
@@ -19,7 +19,7 @@ _POSITION = "_hudistream_position"
 
 @dataclass(frozen=True)
 class Ordering:
-    """The order of the rows of a group.
+    """The order of rows that are written together: those of a clustered group, or of a bulk insert's partition path.
 
     Attributes:
         columns: sort columns; none: the rows keep their order.
@@ -35,7 +35,7 @@ class Ordering:
 
 
 class SortedRows:
-    """The rows of a group in order. They are read once.
+    """Rows in order. They are read once.
 
     Args:
         pieces: the rows, all with the same schema.

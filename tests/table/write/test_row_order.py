@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from table.errors import InvalidConfigError
 from table.options.clustering_settings import Layout
-from table.services.clustering.order import order_of
-from table.services.clustering.sorted_rows import Ordering, SortedRows
+from table.write.row_order import order_of
+from table.write.sorted_rows import Ordering, SortedRows
 
 pytestmark = pytest.mark.pure
 

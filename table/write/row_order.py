@@ -1,7 +1,7 @@
-"""The order of the rows of a clustered group: by columns in turn, or along a curve through all of them (pure).
+"""The order of rows that are sorted before they are written: by columns in turn, or along a curve (pure).
 
 If two rows are near in every column, a curve keeps them near each other. So a filter on any of the columns skips files.
-A value enters the curve by its rank among the rows of the group, and not by its bits as in Hudi. So values that are
+A value enters the curve by its rank among the sorted rows, and not by its bits as in Hudi. So values that are
 bunched together still fill the curve.
 """
 

@@ -270,8 +270,8 @@ BY_SEED = {
     "a view that a clean emptied": (
         "14: a commit looks at what cleans took from its view", worlds.build_clustered, 9,
     ),
-    "a completed file that comes back": ("4: a completed file does not come back", worlds.build_slow_batch, 85),
-    "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 24),
+    "a completed file that comes back": ("4: a completed file does not come back", worlds.build_slow_batch, 147),
+    "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 3),
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 261),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 497),

@@ -23,6 +23,7 @@ from table.timeline.instant import Action
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease
 from table.transaction.liveness import Beside
+from table.transaction.planned_clusterings import withdraw_outdated
 from table.transaction.signs import measure_now_ms
 
 
@@ -43,6 +44,7 @@ class Recovery:
         self._cleanup = cleanup
         self._key_encoding_seen = self._swept = False
         self._rollbacks_seen: frozenset[str] = frozenset()
+        self._plans_seen: frozenset[str] = frozenset()
 
     def run(self, table: HudiTable, identity: WriterIdentity, lease: Lease, services: TableServices) -> Snapshot:
         """Rolls back or finishes the writes of dead writers, and prepares the table for a batch.
@@ -66,6 +68,7 @@ class Recovery:
         emptied = services.take_emptied()
         if lease.beside is Beside.NO_WRITER:  # other writers could be about to write there
             remove_emptied_partitions(table, emptied)
+            self._plans_seen = withdraw_outdated(snapshot, self._plans_seen)
         if lease.beside is Beside.OTHER_ENGINES:
             snapshot = make_first_commit(snapshot, identity, lease)
             lease.share()

@@ -92,8 +92,9 @@ def check_not_clustered(plan: TaskPlan, bucket: Bucket) -> None:
     if time is not None:
         raise WriteConflictError(
             f"the batch changes rows of file group {bucket.file_id} in {bucket.partition_path!r}, which the pending "
-            f"clustering {time} replaces: let its engine finish it, carry it out with `hudistream cluster --execute`, "
-            f"or remove it with `hudistream rollback PATH {time}`; the batch can be run again"
+            f"clustering {time} replaces: let its engine finish it; or stop the writers, and carry it out "
+            f"(`hudistream cluster --execute`) or remove it (`hudistream rollback PATH {time}`); then run the batch "
+            "again"
         )
 
 

@@ -23,10 +23,10 @@ def check_sort_columns(columns: tuple[str, ...], clustering: ClusteringSettings)
     key = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
     if twice := sorted({name for name in columns if columns.count(name) > 1}):
         raise InvalidConfigError(f"{key} names {', '.join(twice)} twice: name each column once")
-    if columns and not clustering.sort_columns:
-        check_layout(clustering.layout, columns, key)
-    elif not columns:
+    if not columns:
         check_layout(clustering.layout, clustering.sort_columns)
+    elif len(columns) > 1 or not clustering.sort_columns:  # one column is a line, whatever the clusterings' curve is
+        check_layout(clustering.layout, columns, key)
 
 
 def checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: bool) -> ArchiveSettings:

@@ -1,8 +1,9 @@
 """Clusterings that another engine planned, and has not carried out: writers leave their file groups alone (rule 17)."""
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 
-from table.errors import TimelineMovedError
+from table.errors import ActionPendingError, CorruptFileError, TimelineMovedError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.references.strays import delete_strays
@@ -11,8 +12,14 @@ from table.storage.interface import Storage, join
 from table.timeline.active_timeline import delete_instant_file, find_instant
 from table.timeline.end_record import EndRecord
 from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.clustering import ClusteringPlan, decode_clustering_plan, is_of_others
+from table.timeline.metadata.clustering import (
+    ClusteredSlice,
+    ClusteringPlan,
+    decode_clustering_plan,
+    is_of_others,
+)
 from table.transaction.lock import Step, guarded
+from table.view.file_system_view import list_file_groups
 
 log = get_logger("hudistream.clustering")
 
@@ -67,21 +74,67 @@ def withdraw_clusterings(snapshot: Snapshot, end: EndRecord) -> None:
             _withdraw(snapshot.storage, instant, f"it lacks the commit {end.time}")
 
 
-def withdraw_clusterings_with(table: HudiTable, deleted: Collection[str]) -> None:
+def withdraw_outdated(snapshot: Snapshot, known: frozenset[str]) -> frozenset[str]:
+    """Withdraws the clusterings whose plans do not name all that their file groups hold: the rest would be lost.
+
+    An engine that takes no lock may list the table before a commit, and request its plan after it. Each plan is looked
+    at once, because batches leave its file groups alone from then on.
+
+    Args:
+        snapshot: the table; the caller has it alone.
+        known: times of the clusterings that were looked at before.
+
+    Returns:
+        The times of all that are pending.
+
+    Raises:
+        TimelineMovedError: a clustering ended since the timeline was listed.
+        CorruptFileError: a plan cannot be read.
+    """
+    seen = set()
+    for instant, plan in _load_plans(snapshot, None):
+        changed = find_changed_since(snapshot, plan) if instant.time not in known else None
+        if changed is not None:
+            _withdraw(snapshot.storage, instant, f"file group {changed.file_id} was changed after it was planned")
+        seen.add(instant.time)
+    return frozenset(seen)
+
+
+def find_changed_since(snapshot: Snapshot, plan: ClusteringPlan) -> ClusteredSlice | None:
+    """A slice of a plan that is not what its file group holds now; None if there is none."""
+    now = {
+        (group.partition_path, group.file_id): group.merged_slice
+        for path in plan.replaced
+        for group in list_file_groups(snapshot.listing, path, snapshot.slicing)
+    }
+    for group in plan.groups:
+        for one in group.slices:
+            found = now.get((one.partition_path, one.file_id))
+            base = None if found is None or found.base_file is None else found.base_file.name
+            logs = set() if found is None else {log.name for log in found.log_files}
+            if (base, logs) != (one.base_file, set(one.log_files)):
+                return one
+    return None
+
+
+def withdraw_clusterings_with(table: HudiTable, deleted: Collection[str], undone: str) -> None:
     """Withdraws the clusterings whose plans name files that a rollback has deleted: nobody could carry them out.
 
     In timeline layout 1 a plan names log files of writes that are pending, too. Under the lock, because an engine that
     listed the files before their deletion has requested its plan before it gives the lock back.
 
+    A plan that cannot be read stays: a person has to remove it.
+
     Args:
         deleted: paths of the files, relative to the table.
+        undone: time of the instant that is rolled back.
 
     Raises:
         StorageError: the store fails.
     """
-    with guarded(table, Step.SCHEDULE):
+    with guarded(table, Step.SCHEDULE), suppress(CorruptFileError, ActionPendingError):
         snapshot = Snapshot.load(table)
-        for instant, plan in _load_plans(snapshot, None):
+        for instant, plan in _load_plans(snapshot, undone):
             if lost := sorted(_files_of(plan).intersection(deleted)):
                 _withdraw(snapshot.storage, instant, f"{lost[0]} was rolled back")
 
@@ -99,6 +152,11 @@ def _load_plans(snapshot: Snapshot, apart_from: str | None) -> Iterator[tuple[In
         if instant.time == apart_from or not is_foreign_clustering(snapshot, instant):
             continue
         request = instant.at(State.REQUESTED)
+        if not snapshot.timeline.contains(request):
+            raise ActionPendingError(
+                f"{instant.file_name} has no request that says what it replaces: remove it with `hudistream rollback "
+                f"PATH {instant.time}`"
+            )
         data = find_instant(snapshot.storage, request)
         if data is None:
             raise TimelineMovedError(f"{instant.file_name} ended while the timeline was read: run the batch again")

@@ -13,7 +13,6 @@ from table.options.write_options import WriteOptions
 from table.services.clustering.clustering import ClusteringOutcome, cluster_held
 from table.services.clustering.execution import carry_out_planned
 from table.services.rollback.rollback import roll_back_failed_writes
-from table.snapshot import Snapshot
 from table.takes_path import takes_path
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import COMMANDS, Lease
@@ -93,7 +92,9 @@ def execute_planned(
         identity = WriterIdentity(_NAME, None, lease.owner)
         lease.hold(identity)
         try:
-            return carry_out_planned(Snapshot.load(locked), layout, base_file, lease, identity, life)
+            # first what is decided: a plan that lacks it is withdrawn
+            snapshot = roll_back_failed_writes(locked, identity, life)
+            return carry_out_planned(snapshot, layout, base_file, lease, identity, life)
         finally:
             lease.release()
 

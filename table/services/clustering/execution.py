@@ -18,9 +18,8 @@ from table.transaction.commit import carry_out_commit
 from table.transaction.commit_facts import PendingCommit
 from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat, find_live_writer
 from table.transaction.lease import Lease
-from table.transaction.planned_clusterings import is_foreign_clustering
+from table.transaction.planned_clusterings import find_changed_since, is_foreign_clustering
 from table.transaction.signs import measure_now_ms
-from table.view.file_system_view import list_file_groups
 
 
 def find_planned_elsewhere(snapshot: Snapshot) -> list[Instant]:
@@ -88,21 +87,12 @@ def _check_not_outdated(seen: Snapshot, plan: ClusteringPlan, time: str) -> None
     Raises:
         WriteConflictError: names the file group and the way out.
     """
-    now = {
-        (group.partition_path, group.file_id): group.merged_slice
-        for path in plan.replaced
-        for group in list_file_groups(seen.listing, path, seen.slicing)
-    }
-    for group in plan.groups:
-        for one in group.slices:
-            found = now.get((one.partition_path, one.file_id))
-            base = None if found is None or found.base_file is None else found.base_file.name
-            logs = set() if found is None else {log.name for log in found.log_files}
-            if (base, logs) != (one.base_file, set(one.log_files)):
-                raise WriteConflictError(
-                    f"file group {one.file_id} in {one.partition_path!r} was changed after the clustering {time} was "
-                    f"planned, so that the plan would lose rows: `hudistream rollback PATH {time}`, and plan anew"
-                )
+    one = find_changed_since(seen, plan)
+    if one is not None:
+        raise WriteConflictError(
+            f"file group {one.file_id} in {one.partition_path!r} was changed after the clustering {time} was planned, "
+            f"so that the plan would lose rows: `hudistream rollback PATH {time}`, and plan anew"
+        )
 
 
 def _carry_out(
@@ -136,6 +126,9 @@ def _carry_out(
     except CommitOutcomeUnknownError:
         raise
     except BaseException:
+        decided = find_end(storage, time, planned.action)
+        if decided is not None and decided.is_commit:
+            raise  # the next attempt, or a batch's recovery, carries it out
         storage.fence(time)
         with suppress(HudiError):  # the next attempt deletes what is left
             delete_strays(storage, time, frozenset())

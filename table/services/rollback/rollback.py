@@ -350,11 +350,11 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, ow
         if is_of_instant_alone(storage, time, marker):
             delete_announced(storage, time, marker)
             named.setdefault(marker.data_file, marker.data_file.rpartition("/")[0])
-    for path in named:
-        if goes_with(storage, path, plan):
-            storage.delete(path)
-    if named:
-        withdraw_clusterings_with(table, named)
+    gone = [path for path in named if goes_with(storage, path, plan)]
+    for path in gone:
+        storage.delete(path)
+    if gone:
+        withdraw_clusterings_with(table, gone, time)
     action = Action(plan.action)
     for state in (State.INFLIGHT, State.REQUESTED):
         delete_instant_file(storage, name_instant(table.layout, time, action, state))

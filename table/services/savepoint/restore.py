@@ -101,7 +101,7 @@ def _request_restore(table: HudiTable, time: str, lease: Lease, *, force: bool) 
     gone = find_missing_file(table, decode_savepoint(read_instant(storage, savepoint), savepoint.file_name).files)
     if gone is not None:
         raise InvalidConfigError(f"the savepoint {time} cannot be restored: {gone} does not exist; nothing was undone")
-    writes = timeline.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+    writes = timeline.pending_of(*WRITES)
     if writes:
         raise ActionPendingError(
             f"{writes[0].file_name} is pending: stop its writer, or `hudistream rollback` it first"

@@ -4,11 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 from clustered_rows import BY_HAND, a_batch, plan_elsewhere
+from faults import PowerCut, dying_process
 from snapshots import assert_clean
 
 from streaming import ArrowSink
 from streaming.batch import micro_batch
-from table import ActionPendingError, CommitConflictError, HudiTable, WriteConflictError, read_table
+from table import ActionPendingError, CommitConflictError, CorruptFileError, HudiTable, WriteConflictError, read_table
 from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import CompactionSettings
@@ -16,7 +17,9 @@ from table.options.write_options import WriteOptions
 from table.services.clustering.command import cluster, execute_planned
 from table.services.clustering.execution import carry_out_planned
 from table.services.compaction.compaction import request_compaction
+from table.services.rollback.undo_commit import roll_back
 from table.snapshot import Snapshot
+from table.transaction import commit
 from table.transaction.heartbeat import WriterIdentity
 from table.view.file_system_view import list_file_groups
 
@@ -187,3 +190,103 @@ def test_no_service_touches_its_file_groups(tmp_path, version):
     held = files_in(path, "p0")
     assert cluster(Bare.open(path), ClusteringSettings(sort_columns=("x",)), shared=True) is not None
     assert files_in(path, "p0") == held
+
+
+@pytest.fixture
+def decided(monkeypatch):
+    """Calls what is appended to it once a batch is decided, and before it is visible."""
+    acts, decide = [], commit.decide_end
+
+    def late(storage, end):
+        found = decide(storage, end)
+        while acts:
+            acts.pop()()
+        return found
+
+    monkeypatch.setattr(commit, "decide_end", late)
+    return acts
+
+
+@EACH_TYPE
+@EACH_VERSION
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_one_that_is_planned_before_a_decided_batch_is_visible_is_withdrawn_by_the_next(
+    tmp_path, decided, table_type, version, operation
+):
+    path = str(tmp_path / "t")
+    a_table(path, table_type, version)
+    before, numbers = latest(path), [*range(20), *range(300, 310)] if operation == "upsert" else list(range(300, 330))
+    decided.append(lambda: plan_elsewhere(path))
+    write(path, numbers, 7, operation)
+    expected = before | dict.fromkeys(a_batch(numbers, 7).column("id").to_pylist(), 7)
+    assert latest(path) == expected
+    write(path, [400], 8)
+    assert not Bare.open(path).load_timeline().pending
+    assert latest(path) == expected | {a_batch([400], 8).column("id")[0].as_py(): 8}
+
+
+@EACH_TYPE
+@EACH_VERSION
+def test_what_is_decided_is_visible_before_a_plan_is_carried_out(tmp_path, decided, table_type, version):
+    path = str(tmp_path / "t")
+    a_table(path, table_type, version)
+    before, numbers = latest(path), list(range(20))
+
+    def die():
+        plan_elsewhere(path)
+        raise PowerCut
+
+    decided.append(die)
+    with dying_process(), pytest.raises(PowerCut):
+        write(path, numbers, 7)
+    assert execute(path) == []  # the plan lacks the batch, and is withdrawn
+    assert latest(path) == before | dict.fromkeys(a_batch(numbers, 7).column("id").to_pylist(), 7)
+    assert HudiTable.open(path).check().is_sound
+
+
+@EACH_TYPE
+@EACH_VERSION
+@pytest.mark.parametrize("error", [KeyboardInterrupt, CorruptFileError("a damaged file")], ids=["ctrl-c", "error"])
+def test_a_clustering_that_is_decided_is_not_undone_by_an_error(tmp_path, decided, table_type, version, error):
+    path = str(tmp_path / "t")
+    a_table(path, table_type, version)
+    before = latest(path)
+    plan_elsewhere(path)
+
+    def fail():
+        raise error
+
+    decided.append(fail)
+    with pytest.raises(BaseException):  # noqa: B017 the one that was raised
+        execute(path)
+    assert latest(path) == before
+    assert len(execute(path)) == 1
+    assert latest(path) == before
+    assert HudiTable.open(path).check().is_sound
+
+
+@EACH_VERSION
+def test_a_plan_that_cannot_be_read_is_removed_by_hand(tmp_path, version):
+    path = str(tmp_path / "t")
+    a_table(path, "COPY_ON_WRITE", version)
+    before, planned = latest(path), plan_elsewhere(path, "p0")
+    (tmp_path / "t" / planned.path).write_bytes(b"damaged")
+    with pytest.raises(CorruptFileError, match="requested"):
+        write(path, [300], 7, "insert")
+    roll_back(Bare.open(path), planned.time)
+    assert latest(path) == before
+    write(path, [300], 7, "insert")
+    assert len(latest(path)) == len(before) + 1
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_one_without_a_request_is_named(tmp_path, version):
+    path = str(tmp_path / "t")
+    a_table(path, "COPY_ON_WRITE", version)
+    planned = plan_elsewhere(path, "p0")
+    request = tmp_path / "t" / planned.path
+    request.rename(request.with_suffix(".inflight"))
+    with pytest.raises(ActionPendingError, match=f"hudistream rollback PATH {planned.time}"):
+        write(path, [300], 7, "insert")
+    roll_back(Bare.open(path), planned.time)
+    write(path, [300], 7, "insert")

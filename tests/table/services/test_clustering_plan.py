@@ -188,6 +188,14 @@ BULK = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
         ({"hoodie.layout.optimize.strategy": "hilbert"}, "needs two or more columns in hoodie.clustering"),
         ({"hoodie.layout.optimize.strategy": "hilbert", BULK: "a"}, f"needs two or more columns in {BULK}, not a"),
         ({BULK: "a,b,a"}, f"{BULK} names a twice"),
+        (
+            {
+                BULK: "a,b,c,d,e,f,g,h,i",
+                "hoodie.clustering.plan.strategy.sort.columns": "a,b",
+                "hoodie.layout.optimize.strategy": "hilbert",
+            },
+            f"takes at most 8 columns, and {BULK} names 9",
+        ),
     ],
 )
 def test_an_order_of_a_bulk_insert_that_cannot_be_is_refused(given, said):

@@ -11,23 +11,24 @@ OPENED = ("java.net", "java.lang")
 
 
 @contextmanager
-def serve_metastore(folder, class_path="", **settings):
-    """Yields the address of a metastore that has an empty catalog, and its process.
+def serve_metastore(folder, class_path="", port=None, **settings):
+    """Yields the address of a metastore, and its process.
 
     Args:
-        folder: for its configuration, its warehouse and its log.
+        folder: for its configuration, its catalog, its warehouse and its log. If it holds a catalog, that one is used.
         class_path: of JARs that it needs beside those of PySpark.
+        port: its port; None: a free one.
         settings: of Hadoop, with underscores for dots.
     """
-    port = free_port()
+    port = port or free_port()
     folder = Path(folder)
-    (folder / "conf").mkdir(parents=True)
-    (folder / "warehouse").mkdir()
+    for name in ("conf", "warehouse"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
     settings = {
         "hive.metastore.warehouse.dir": f"file:{folder}/warehouse",
         "hive.metastore.schema.verification": "false",
         "hive.metastore.disallow.incompatible.col.type.changes": "false",
-        "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby:{folder}/catalog;create=true",
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
         "datanucleus.schema.autoCreateAll": "true",
         "hive.async.log.enabled": "false",

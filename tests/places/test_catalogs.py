@@ -17,6 +17,7 @@ from kafka_broker import fetch_jars
 from metastore import serve_metastore
 from oracles.trino import serve_trino
 from s3_server import s3_options
+from servers import free_port
 
 from hudistream import ArrowSink
 from table import CatalogError, read_table
@@ -234,6 +235,36 @@ def test_many_new_partitions_go_over_several_connections(tmp_path, monkeypatch):
     (_, alone, _), (_, together, spent) = told
     # Derby does one thing at a time: then the metastore computes all the while, and connections cannot help
     assert together < alone / 2 or spent > 0.8 * together, told
+
+
+def test_a_metastore_that_is_down_for_ten_batches_is_caught_up_with(tmp_path):
+    path, port = str(tmp_path / "t"), free_port()
+    options = {
+        "hoodie.table.name": "t",
+        f"{SYNC}enable": "true",
+        f"{SYNC}metastore.uris": f"thrift://127.0.0.1:{port}",
+        f"{SYNC}database": "down",
+    }
+
+    def registered():
+        catalog = HiveMetastore(settings_of(f"thrift://127.0.0.1:{port}", "down"))
+        found = catalog.list_partitions(catalog.find_table("down", "t"))
+        catalog.close()
+        return sorted(value for (value,) in found)
+
+    def write_each(numbers):
+        for number in numbers:
+            write(path, options, number, rows([number], partition=lambda n: f"p{n:02}"))
+
+    with serve_metastore(tmp_path / "m", port=port):
+        write_each(range(2))
+        assert registered() == ["p00", "p01"]
+    write_each(range(2, 12))  # no batch fails
+    assert len(read_table(path)) == 12
+    with serve_metastore(tmp_path / "m", port=port):
+        assert registered() == ["p00", "p01"]
+        write_each([12])
+        assert registered() == [f"p{n:02}" for n in range(13)]
 
 
 def test_a_metastore_that_is_down_is_named(tmp_path):

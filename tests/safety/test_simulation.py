@@ -255,7 +255,7 @@ BY_SEED = {
     "a pin that a clean did not see, layout 2": (
         "10: a reader looks for cleans behind its pin", worlds.build_slow_readers, 46, "8",
     ),
-    "two ends, layout 2": ("3: one object decides how an instant ends", worlds.build, 202, "8"),
+    "two ends, layout 2": ("3: one object decides how an instant ends", worlds.build, 979, "8"),
     "a pinned file, layout 2": ("10: cleaning reads the pins", worlds.build_readers, 0, "8"),
     "an update that archival forgot, layout 2": (
         "15: archival keeps what a batch has not seen", worlds.build_overtaken, 78, "8",
@@ -273,7 +273,7 @@ BY_SEED = {
     "a completed file that comes back": ("4: a completed file does not come back", worlds.build_slow_batch, 147),
     "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 3),
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
-    "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 261),
+    "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 111),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 497),
     "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 79),
 }  # fmt: skip

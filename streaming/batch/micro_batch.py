@@ -258,8 +258,8 @@ class MicroBatchWriter:
         """
         replaced = self._list_replaced(job, result)
         while isinstance(outcome := self._commit(job, result, replaced), LostCommit):
-            others = self.lease.is_shared or outcome.is_of_clustering
-            apart = write_apart(job.plan, result, outcome.file_groups) if others else None
+            is_expected = self.lease.is_shared or outcome.is_of_clustering
+            apart = write_apart(job.plan, result, outcome.file_groups) if is_expected else None
             if apart is None:
                 raise outcome.error()
             result = apart

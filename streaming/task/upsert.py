@@ -82,7 +82,7 @@ def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:
     return explain_nulls(plan.context.required, rules.ordering_fields if orders else ())
 
 
-def check_not_clustered(plan: TaskPlan, bucket: Bucket) -> None:
+def _check_not_clustered(plan: TaskPlan, bucket: Bucket) -> None:
     """Refuses to write to a file group that a pending clustering of another engine replaces.
 
     Raises:
@@ -198,7 +198,7 @@ class _UpsertTask:
         """Writes the files of one bucket, beside those of others."""
         bucket = placed.bucket
         with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
-            check_not_clustered(self._plan, bucket)
+            _check_not_clustered(self._plan, bucket)
             if placed.changes is not None and placed.log is not None:
                 return bucket, self._write_log(bucket, placed.changes, placed.log, groups.merged.get(bucket.file_id))
             if placed.changes is None:

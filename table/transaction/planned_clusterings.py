@@ -118,7 +118,7 @@ def find_changed_since(snapshot: Snapshot, plan: ClusteringPlan) -> ClusteredSli
 
 
 def withdraw_clusterings_with(table: HudiTable, deleted: Collection[str], undone: str) -> None:
-    """Withdraws the clusterings whose plans name files that a rollback has deleted: nobody could carry them out.
+    """Withdraws the clusterings whose plans name files that a rollback has deleted: no engine could carry them out.
 
     In timeline layout 1 a plan names log files of writes that are pending, too. Under the lock, because an engine that
     listed the files before their deletion has requested its plan before it gives the lock back.
@@ -149,10 +149,12 @@ def _withdraw(storage: Storage, instant: Instant, why: str) -> None:
 
 def _load_plans(snapshot: Snapshot, apart_from: str | None) -> Iterator[tuple[Instant, ClusteringPlan]]:
     for instant in snapshot.timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
-        if instant.time == apart_from or not is_foreign_clustering(snapshot, instant):
-            continue
+        is_replacement = instant.action is Action.REPLACE_COMMIT
         request = instant.at(State.REQUESTED)
-        if not snapshot.timeline.contains(request):
+        has_request = snapshot.timeline.contains(request)
+        if instant.time == apart_from or (is_replacement and not has_request):
+            continue
+        if not has_request:
             raise ActionPendingError(
                 f"{instant.file_name} has no request that says what it replaces: remove it with `hudistream rollback "
                 f"PATH {instant.time}`"
@@ -161,7 +163,7 @@ def _load_plans(snapshot: Snapshot, apart_from: str | None) -> Iterator[tuple[In
         if data is None:
             raise TimelineMovedError(f"{instant.file_name} ended while the timeline was read: run the batch again")
         plan = decode_clustering_plan(data, request.file_name)
-        if plan is not None:
+        if plan is not None and not (is_replacement and plan.is_ours):
             yield instant, plan
 
 

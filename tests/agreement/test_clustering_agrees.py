@@ -123,6 +123,14 @@ def test_hudi_carries_out_a_clustering_that_we_planned(hudi, tmp_path, utc):
         assert stored == sorted(stored)
 
 
+def schedule(hudi, path, version, *more):
+    """Lets Hudi plan a clustering by x. Returns the options that it was given."""
+    kept = ("hoodie.write.auto.upgrade=false", "hoodie.metadata.enable=false", f"hoodie.write.table.version={version}")
+    options = ",".join((*kept, *more))
+    hudi.sql(f"call run_clustering(path => '{path}', op => 'schedule', order => 'x', options => '{options}')")
+    return options
+
+
 @pytest.mark.parametrize(
     ("version", "table_type"),
     [
@@ -134,8 +142,7 @@ def test_hudi_carries_out_a_clustering_that_we_planned(hudi, tmp_path, utc):
 def test_we_carry_out_a_clustering_that_hudi_planned(hudi, tmp_path, utc, version, table_type):
     path = str(tmp_path / "t")
     expected = a_table(path, table_type, version)
-    keep = "hoodie.write.auto.upgrade=false,hoodie.metadata.enable=false,hoodie.write.table.version=" + str(version)
-    hudi.sql(f"call run_clustering(path => '{path}', op => 'schedule', order => 'x', options => '{keep}')")
+    schedule(hudi, path, version)
     blocked = ArrowSink(path, OURS, key="id", partition_by="p", order_by="ts")
     with pytest.raises(CommitConflictError, match="hudistream cluster --execute"), blocked as sink:
         sink.write(a_batch(range(9), 7), 4)
@@ -167,9 +174,7 @@ def test_we_carry_out_a_clustering_that_hudi_planned(hudi, tmp_path, utc, versio
 def test_batches_go_on_between_hudis_plan_and_its_execution(hudi, tmp_path, utc, version, table_type):
     path = str(tmp_path / "t")
     expected = a_table(path, table_type, version)
-    keep = "hoodie.write.auto.upgrade=false,hoodie.metadata.enable=false,hoodie.write.table.version=" + str(version)
-    keep += ",hoodie.clustering.plan.strategy.partition.selected=p0"
-    hudi.sql(f"call run_clustering(path => '{path}', op => 'schedule', order => 'x', options => '{keep}')")
+    keep = schedule(hudi, path, version, "hoodie.clustering.plan.strategy.partition.selected=p0")
     ours = {**OURS, "hoodie.parquet.small.file.limit": "104857600"}
     with ArrowSink(path, ours, key="id", partition_by="p", order_by="ts") as sink:
         sink.write(a_batch(range(300, 340), 7), 4, operation="insert")  # the files of p0 are small, and left alone

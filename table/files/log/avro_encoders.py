@@ -192,7 +192,7 @@ class RecordEncoder(Encoder):
             ValueError: a field that may not be null has nulls.
         """
         for name, value, column in zip(self.names, self.values, columns, strict=True):
-            _check_nulls(column, value, f"the column {name!r}")
+            check_nulls(column, f"the column {name!r}", takes_nulls=value.takes_nulls)
         parts = [value.piece(column) for value, column in zip(self.values, columns, strict=True)]
 
         def write(out: Bytes, at: Longs) -> None:
@@ -222,7 +222,7 @@ class Items(Encoder):
         Raises:
             ValueError: an item that may not be null is.
         """
-        _check_nulls(items, self._item, "a list")
+        check_nulls(items, "a list", takes_nulls=self._item.takes_nulls)
         inner = self._item.piece(items)
         ends = np.concatenate([[0], np.cumsum(inner.lengths)])
         bounds = np.concatenate([[0], np.cumsum(counts)])
@@ -241,8 +241,13 @@ class Items(Encoder):
         return Piece(bodies + 1, write)
 
 
-def _check_nulls(values: pa.Array, encoder: Encoder, where: str) -> None:
-    if values.null_count and not encoder.takes_nulls:
+def check_nulls(values: pa.Array | pa.ChunkedArray, where: str, *, takes_nulls: bool) -> None:
+    """Refuses nulls that a schema does not allow.
+
+    Raises:
+        ValueError: names the place.
+    """
+    if values.null_count and not takes_nulls:
         raise ValueError(f"{where} has nulls, which its schema does not allow")
 
 

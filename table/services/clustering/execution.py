@@ -1,4 +1,4 @@
-"""Carries out clusterings that another engine planned. Its writers and ours wait until these clusterings end."""
+"""Carries out clusterings that another engine planned, while the caller holds the table alone."""
 
 from contextlib import suppress
 

@@ -504,24 +504,36 @@ def build_clustered(seed):
     return world, truth
 
 
+# writers of several engines share a lock
+UNDER_LOCK = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+}
+
+
+def _beside_an_engine(seed):
+    """A world in which another engine plans services, and undoes nothing: the world, its disk, truth and luck."""
+    world = World(seed)
+    disk = Disk(world, world.random.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.empties = luck.foreign = 0.0
+    luck.most_skew_ms = 400
+    luck.longest_pause_ms = world.random.choice((2_500, 10_000))
+    return world, disk, truth, luck
+
+
 def build_planned_clusterings(seed):
     """A world of streams beside an engine that plans clusterings, and carries them out later, maybe after its death.
 
     All share a lock. The engine does not look at what was written since its plan.
     """
-    world = World(seed)
+    world, disk, truth, luck = _beside_an_engine(seed)
     r = world.random
-    disk = Disk(world, r.choice(("folders", "tickets")))
-    truth = Truth(world, disk)
-    luck = choose_luck(world)
-    luck.empties = luck.foreign = 0.0
-    luck.most_skew_ms = 400
-    luck.longest_pause_ms = r.choice((2_500, 10_000))
     luck.stop_shell = r.choice((0.0, 0.01))
     world.faults.append(Faults(luck, 20))
     options = {
-        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
-        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        **UNDER_LOCK,
         "hoodie.write.num.retries.on.conflict.failures": r.choice(("0", "4")),
         "hoodie.keep.min.commits": "3",
         "hoodie.keep.max.commits": "4",
@@ -601,19 +613,12 @@ def build_planned_beside(seed):
     Writers of both engines share a lock, as they must. A compaction may be requested, and completed, while a batch
     runs that began before it: the log files of the batch lie above what the compaction makes.
     """
-    world = World(seed)
+    world, disk, truth, luck = _beside_an_engine(seed)
     r = world.random
-    disk = Disk(world, r.choice(("folders", "tickets")))
-    truth = Truth(world, disk)
-    luck = choose_luck(world)
-    luck.empties = luck.foreign = 0.0
-    luck.most_skew_ms = 400
-    luck.longest_pause_ms = r.choice((2_500, 10_000))
     world.faults.append(Faults(luck, 20))
     options = {
         "hoodie.write.table.version": r.choice(("8", "9")),
-        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
-        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        **UNDER_LOCK,
         "hoodie.write.num.retries.on.conflict.failures": r.choice(("0", "4")),
         "hoodie.keep.min.commits": "3",
         "hoodie.keep.max.commits": "4",

@@ -160,6 +160,8 @@ def _load_plans(snapshot: Snapshot, apart_from: str | None) -> Iterator[tuple[In
                 f"PATH {instant.time}`"
             )
         data = find_instant(snapshot.storage, request)
+        if data is None and is_replacement:
+            continue  # undone since: the request of a replace commit that was completed stays until archival
         if data is None:
             raise TimelineMovedError(f"{instant.file_name} ended while the timeline was read: run the batch again")
         plan = decode_clustering_plan(data, request.file_name)

@@ -34,6 +34,7 @@ _UPKEEP = {
     "files_deleted": ("hudistream_clean_files_deleted_total", "Files that cleans deleted"),
     "files_failed": ("hudistream_clean_files_failed_total", "Files that cleans could not delete"),
     "compactions": ("hudistream_compactions_total", "Compactions carried out"),
+    "clusterings": ("hudistream_clusterings_total", "Clusterings carried out in the background"),
     "instants_archived": ("hudistream_instants_archived_total", "Instants that left the active timeline"),
 }
 

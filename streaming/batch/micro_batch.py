@@ -130,8 +130,8 @@ class MicroBatchWriter:
         self._profiles: dict[tuple[int | None, bool], ProfileCache] = {}
         self._ledger = BatchLedger()
         self.lock = lock_for(storage, options.lock)
-        self.services = TableServices(storage, options, self.lock)
         self.lease = (Membership if options.concurrency.is_shared else Lease)(storage, options.heartbeat)
+        self.services = TableServices(storage, options, self.lock, self.lease)
         self._cleanup = MarkerCleanup(storage)
         self._advice = PartitionAdvice()
         self._recovery = Recovery(options, self._commits, quarantine, self._cleanup)
@@ -160,11 +160,15 @@ class MicroBatchWriter:
         options = self._options if batch.operation is None else replace(self._options, operation=batch.operation)
         of_stream = batch.batch_id is not None and batch.query_id is not None and batch.sink_id is None
         keeps_table = of_stream or batch.keeps_table or self.lease.is_held  # a stream does until its next batch
+        has_waited = False
         try:
             while True:
                 try:
                     return self._write_once(batch, options, timing)
                 except CommitConflictError as conflict:
+                    if not has_waited and self._wait_for_clustering(batch, conflict):
+                        has_waited = True
+                        continue
                     shares = self._options.concurrency.is_shared and self.progress.is_new  # the lease may be lost
                     moved = isinstance(conflict, TimelineMovedError)  # archival beside a single writer goes on, too
                     if not (retries and (shares or moved) and batch.workers.can_repeat):
@@ -177,7 +181,16 @@ class MicroBatchWriter:
             self.lease.end_turn()
             # Do not release between retries: that would withdraw our request for a turn.
             if not keeps_table:
+                self.services.end_clustering(batch.spread)
                 self.lease.release()
+
+    def _wait_for_clustering(self, batch: Batch, conflict: CommitConflictError) -> bool:
+        """Whether a batch met a clustering of this sink. It has ended now, so the batch can be written again."""
+        if not (batch.workers.can_repeat and self.lease.is_held and self.services.end_clustering(batch.spread)):
+            return False
+        log.info("batch_waited_for_clustering", table=self.table, batch_id=batch.batch_id, why=str(conflict))
+        self._forget_profiles()
+        return True
 
     def _write_once(self, batch: Batch, options: WriteOptions, timing: PhaseClock) -> BatchSummary:
         self.progress.reset()

@@ -90,5 +90,6 @@ def _added(done: UpkeepSummary, outcome: ServiceOutcome, clean_seconds: float | 
         files_failed=done.files_failed + outcome.files_failed,
         instants_archived=done.instants_archived + outcome.instants_archived,
         compactions=done.compactions + outcome.compactions,
+        clusterings=done.clusterings + outcome.clusterings,
         clean_seconds=clean_seconds if clean_seconds is not None else done.clean_seconds,
     )

@@ -13,6 +13,7 @@ from structlog.contextvars import bound_contextvars
 from streaming.batch.service_run import ServiceRun
 from streaming.batch.upkeep_summary import UpkeepSummary
 from table import threads
+from table.config.table_config import load_table_config
 from table.errors import HudiError
 from table.hudi_table import HudiTable
 from table.lock import NO_LOCK, TableLock
@@ -20,10 +21,12 @@ from table.log import get_logger
 from table.options.choices import CleanFailure
 from table.options.write_options import WriteOptions
 from table.services.after_commit import services_of
+from table.services.clustering.service import CLUSTERING, ClusteringService
 from table.services.service import Spread, TableService, Trigger
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.instant import Action
+from table.transaction.lease import Lease
 
 log = get_logger("hudistream.services")
 
@@ -34,6 +37,7 @@ class TableServices:
     Args:
         options: the policies of the services.
         lock: the table's lock.
+        lease: the sink's hold on the table; without it, the table is not clustered in the background.
 
     Attributes:
         services: in the order in which they run.
@@ -48,14 +52,16 @@ class TableServices:
         storage: Storage,
         options: WriteOptions,
         lock: TableLock = NO_LOCK,
+        lease: Lease | None = None,
     ) -> None:
         self._storage, self._lock = storage, lock
-        self.services: Sequence[TableService[Any]] = services_of(options)
+        self.services: Sequence[TableService[Any]] = services_of(options, lease)
         self._thread: threads.RunningThread | None = None
         self._stopped = self._paused = False
         self._handover = threads.make_lock()  # between the thread and the next commit
         self._is_busy = False  # whether the thread will still look at `_missed`
         self._missed: ServiceRun | None = None
+        self._is_clustering = False  # or was, since the last commit
         self._pending_error: Exception | None = None
         self._emptied: set[str] = set()
         self.failures = 0
@@ -111,6 +117,7 @@ class TableServices:
                 self._missed = ServiceRun(table, followers) if followers else None
                 return
         run = ServiceRun(table, due, spread=spread).planned(self._note_failure)
+        self._is_clustering = run.plans.get(CLUSTERING) is not None
         self._is_busy = True
         if Trigger.INLINE in triggers:
             self._carry_out(run)
@@ -165,6 +172,32 @@ class TableServices:
         """
         if snapshot.timeline.pending_of(Action.CLEAN):
             self.after_commit(snapshot, spread)
+
+    def end_clustering(self, spread: Spread | None = None) -> bool:
+        """Waits for the clustering that a batch met, or carries it out now.
+
+        Args:
+            spread: as in `after_commit`.
+
+        Returns:
+            Whether there was one since the last commit. It may have ended since the batch met it.
+
+        Raises:
+            HudiError: the clustering could not be carried out.
+        """
+        service = next((one for one in self.services if isinstance(one, ClusteringService)), None)
+        config = load_table_config(self._storage) if service is not None else None
+        if service is None or service.lease.is_shared or config is None:
+            return False
+        table = HudiTable(self._storage, config, self._lock)
+        was_clustering, self._is_clustering = self._is_clustering, False
+        if not was_clustering and service.find_own(table) is None:
+            return False
+        self.wait()
+        left = service.find_own(table)  # of a process that died, or the thread failed to end it
+        if left is not None:
+            service.execute(table, left, spread)
+        return True
 
     def start_no_more(self) -> None:
         """Lets running services finish, and starts no more."""

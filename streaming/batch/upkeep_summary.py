@@ -1,4 +1,4 @@
-"""The summary of compaction, cleaning and archival after a commit: a frozen value for callbacks and metrics."""
+"""The summary of the services after a commit: a frozen value for callbacks and metrics."""
 
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ class UpkeepSummary:
         files_failed: files that they could not delete.
         instants_archived: instants that left the active timeline.
         compactions: compactions that were carried out.
+        clusterings: clusterings that were carried out beside the batches.
         clean_seconds: wall time of cleaning, planning included; None where nothing cleans.
         error: the failure, or None. The counts include the work that was done before it.
     """
@@ -24,5 +25,6 @@ class UpkeepSummary:
     files_failed: int = 0
     instants_archived: int = 0
     compactions: int = 0
+    clusterings: int = 0
     clean_seconds: float | None = None
     error: str | None = None

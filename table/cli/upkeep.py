@@ -9,14 +9,14 @@ from table.cli.file_lists import explanation_json, explanation_lines, fates_json
 from table.cli.output import UsageError, plural, say, say_json
 from table.inspect.explain import explain_batch, explain_files
 from table.inspect.words import size_text
-from table.options.clustering_settings import LAYOUT, Layout
+from table.options.clustering_settings import LAYOUT
 from table.services.archival.archival import archive
 from table.services.check.check import DEFAULT_SAMPLE, check
 from table.services.check.finding import CheckReport, Finding, Repair
 from table.services.clean.clean import clean, schedule_clean
 from table.services.clean.judgement import judge_files
 from table.services.clustering.clustering import ClusteringOutcome
-from table.services.clustering.command import cluster, execute_planned
+from table.services.clustering.command import cluster, execute_planned, schedule
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.rollback.dead_writes import roll_back_dead_writes
 from table.services.rollback.undo_commit import roll_back
@@ -96,11 +96,15 @@ def _add_cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         [
             "hudistream cluster /data/lake/events --sort customer,day",
             "hudistream cluster /data/lake/events --sort lat,lon --layout hilbert --partition p=2026-01-31",
+            "hudistream cluster /data/lake/events --sort customer,day --schedule-only",
+            "hudistream cluster /data/lake/events --execute",
         ],
         _cluster,
     )
     add_options(clusterer)
-    clusterer.add_argument("--execute", action="store_true", help="carry out what another engine planned; plan nothing")
+    which = clusterer.add_mutually_exclusive_group()
+    which.add_argument("--schedule-only", action="store_true", help="request one; another job carries it out")
+    which.add_argument("--execute", action="store_true", help="carry out what was requested, here or elsewhere")
     clusterer.add_argument("--sort", metavar="COLUMNS", help="separated by commas; without them small files are joined")
     clusterer.add_argument("--layout", choices=["linear", "z-order", "hilbert"], help="the order of several columns")
     clusterer.add_argument("--partition", metavar="PATH", action="append", help="this one alone; can be repeated")
@@ -217,13 +221,18 @@ def _compact(given: argparse.Namespace) -> int:
 def _cluster(given: argparse.Namespace) -> int:
     table, options = open_table(given), load_options(given)
     base_file, life, lock = options.file_settings, options.heartbeat, options.lock
+    shared = options.concurrency.is_shared
     if given.execute:
-        layout = Layout.LINEAR if given.layout is None else LAYOUT.read("--layout", given.layout)
-        found = execute_planned(table, base_file, layout, life, lock=lock)
+        layout = None if given.layout is None else LAYOUT.read("--layout", given.layout)
+        found = execute_planned(table, base_file, layout, life, shared=shared, lock=lock)
     else:
         chosen = {"sort_columns": given.sort, "layout": given.layout, "partitions": given.partition}
         settings = replace(options.clustering, **{name: value for name, value in chosen.items() if value is not None})
-        done = cluster(table, settings, base_file, life, shared=options.concurrency.is_shared, lock=lock)
+        if given.schedule_only:
+            requested = schedule(table, settings, life, shared=shared, lock=lock)
+            say(["nothing to cluster" if requested is None else f"requested clustering {requested.time}"])
+            return 0
+        done = cluster(table, settings, base_file, life, shared=shared, lock=lock)
         found = [] if done is None else [done]
     say([_clustered(one) for one in found] or ["nothing to cluster"])
     return 0

@@ -53,6 +53,9 @@ class ClusteringSettings(Settings):
 
     Attributes:
         inline: a clustering that is due runs after the commit, before the batch returns.
+        in_background: a clustering that is due is planned after the commit, and carried out beside the next batches.
+        schedules: a clustering that is due is planned after the commit. Another process carries it out, such as
+            `hudistream cluster --execute` or a job of Hudi, unless `in_background` is set, too.
         max_commits: a clustering is due after this many commits since the last one.
         sort_columns: columns by which the rows of a group are sorted; none: small files are combined, and their rows
             keep their order.
@@ -74,6 +77,8 @@ class ClusteringSettings(Settings):
     """
 
     inline: bool = option(default=False, kind=Flag())
+    in_background: bool = option(default=False, kind=Flag())
+    schedules: bool = option(default=False, kind=Flag())
     max_commits: int = option(4, Whole(1))
     sort_columns: tuple[str, ...] = option((), Names())
     layout: Layout = option(Layout.LINEAR, LAYOUT)
@@ -92,7 +97,15 @@ class ClusteringSettings(Settings):
     executors_from_mb: int = option(256, Whole(0))
 
     def _check(self) -> None:
-        """Refuses an invalid pattern, a column named twice, and a curve through too few or too many of the columns."""
+        """Refuses an invalid pattern, a column named twice, a curve through too few or too many of the columns, and
+        two ways of running at once.
+        """
+        other = "async.enabled" if self.in_background else "schedule.inline"
+        if self.inline and (self.in_background or self.schedules):
+            raise InvalidConfigError(
+                f"hoodie.clustering.inline=true and hoodie.clustering.{other}=true: choose one of them. A clustering "
+                "runs between two batches (inline), beside batches (async), or in another job (schedule)"
+            )
         if self.partition_pattern is not None:
             try:
                 re.compile(self.partition_pattern)

@@ -175,6 +175,8 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "compaction.tasks": HonouredKey("compaction.tasks"),
         "hudistream.compaction.executors.from.mb": HonouredKey("compaction.executors_from_mb"),
         "hoodie.clustering.inline": HonouredKey("clustering.inline"),
+        "hoodie.clustering.async.enabled": HonouredKey("clustering.in_background"),
+        "hoodie.clustering.schedule.inline": HonouredKey("clustering.schedules"),
         "hoodie.clustering.inline.max.commits": HonouredKey("clustering.max_commits"),
         "clustering.plan.strategy.small.file.limit": HonouredKey(
             "clustering.small_file_bytes", Size(_MB, _MB), "Only files below this size are candidates, in MB."
@@ -314,17 +316,6 @@ REFUSED: Refusals = MappingProxyType(
         ),
         "write.buffer.sort.enabled": (("false",), "upserts and inserts are not sorted within a file"),
         "compaction.sequence": (("FIFO",), "compactions are carried out in the order of their requests"),
-        "hoodie.clustering.schedule.inline": (
-            ("false",),
-            "one is planned and carried out in one turn: hoodie.clustering.inline=true, or `hudistream cluster`",
-        ),
-        "hoodie.clustering.async.enabled": (
-            ("false",),
-            (
-                "a stream clusters between its batches: set hoodie.clustering.inline=true; or run `hudistream cluster` "
-                "beside a stream with hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
-            ),
-        ),
         "hoodie.clustering.plan.strategy.class": (
             ("org.apache.hudi.client.clustering.plan.strategy.SparkSizeBasedClusteringPlanStrategy",),
             "files are chosen by size; choose partition paths by hoodie.clustering.plan.partition.filter.mode",
@@ -421,6 +412,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "hoodie.datasource.clustering.inline.enable": "hoodie.clustering.inline",
         "hoodie.datasource.clustering.async.enable": "hoodie.clustering.async.enabled",
         "clustering.async.enabled": "hoodie.clustering.async.enabled",
+        "hoodie.clustering.async.max.commits": "hoodie.clustering.inline.max.commits",
+        "clustering.delta_commits": "hoodie.clustering.inline.max.commits",
         "clustering.plan.partition.filter.mode": "hoodie.clustering.plan.partition.filter.mode",
         **{f"clustering.plan.strategy.{name}": f"hoodie.clustering.plan.strategy.{name}" for name in _FLINK_TOO},
         "hoodie.write.record.merge.strategy.id": "hoodie.record.merge.strategy.id",

@@ -133,8 +133,8 @@ _GROUPS = {
         hoodie.clean.allow.multiple hoodie.clean.delete.bootstrap.base.file hoodie.clean.multiple.enabled
         hoodie.cleaner.delete.bootstrap.base.file
     """,
-    "clustering: one group after another, with no other writer waiting for its end": """
-        hoodie.clustering.async.max.commits hoodie.clustering.group.read.parallelism hoodie.clustering.max.parallelism
+    "clustering: one group after another; a batch of the same stream waits for its end": """
+        hoodie.clustering.group.read.parallelism hoodie.clustering.max.parallelism
         hoodie.clustering.rollback.pending.replacecommit.on.conflict hoodie.clustering.updates.strategy
     """,
     "clustering: a curve runs through the ranks of the values, not through their bits": """
@@ -278,7 +278,7 @@ _GROUPS = {
         read.record.index.keys.max.count
     """,
     "Flink's own memory, parallelism, state and reading": """
-        catalog.path clustering.delta_commits clustering.tasks compaction.max_memory
+        catalog.path clustering.tasks compaction.max_memory
         compaction.timeout.seconds
         index.bootstrap.enabled index.partition.regex
         index.state.ttl lookup.join.cache.ttl metadata.compaction.delta_commits

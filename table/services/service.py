@@ -42,6 +42,7 @@ class ServiceOutcome:
         files_failed: files that they could not delete.
         instants_archived: instants that left the active timeline.
         compactions: compactions that were carried out.
+        clusterings: clusterings that were carried out.
         emptied: partition paths without files, whose folders the writer removes.
     """
 
@@ -50,6 +51,7 @@ class ServiceOutcome:
     files_failed: int = 0
     instants_archived: int = 0
     compactions: int = 0
+    clusterings: int = 0
     emptied: tuple[str, ...] = ()
 
 

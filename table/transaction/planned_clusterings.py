@@ -10,7 +10,7 @@ from table.references.strays import delete_strays
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import delete_instant_file, find_instant
-from table.timeline.end_record import EndRecord
+from table.timeline.end_record import ROLLBACK, EndRecord, decide_end, find_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.clustering import (
     ClusteredSlice,
@@ -36,6 +36,11 @@ def is_foreign_clustering(snapshot: Snapshot, instant: Instant) -> bool:
     request = instant.at(State.REQUESTED)
     data = find_instant(snapshot.storage, request) if snapshot.timeline.contains(request) else b""
     return is_of_others(data or b"", request.file_name)
+
+
+def is_left_alone(snapshot: Snapshot, instant: Instant) -> bool:
+    """Whether a writer that recovers leaves a pending write alone: a foreign clustering whose end is not decided."""
+    return is_foreign_clustering(snapshot, instant) and find_end(snapshot.storage, instant.time, instant.action) is None
 
 
 def load_clustered(snapshot: Snapshot, apart_from: str | None = None) -> dict[tuple[str, str], str]:
@@ -140,6 +145,9 @@ def withdraw_clusterings_with(table: HudiTable, deleted: Collection[str], undone
 
 
 def _withdraw(storage: Storage, instant: Instant, why: str) -> None:
+    """Withdraws a clustering, unless a process of ours that carries it out has decided its commit already (rule 3)."""
+    if decide_end(storage, EndRecord(instant.time, instant.action, ROLLBACK, "a writer that withdrew it")).is_commit:
+        return
     storage.fence(instant.time)
     delete_strays(storage, instant.time, frozenset())
     for state in (State.INFLIGHT, State.REQUESTED):

@@ -1,7 +1,5 @@
 """Hudi reads tables that we clustered and writes on in them, and carries out a clustering that we planned."""
 
-import json
-
 import pyarrow as pa
 import pytest
 from clustered_rows import BY_HAND
@@ -11,16 +9,14 @@ from oracles.hudi import JVM
 
 from streaming import ArrowSink
 from table import CommitConflictError, read_table
-from table.clock import InstantClock
 from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings
 from table.options.write_options import WriteOptions
-from table.services.clustering import clustering
+from table.services.clustering import command
 from table.services.clustering.command import execute_planned
 from table.snapshot import Snapshot
-from table.timeline.active_timeline import request_instant
 from table.timeline.instant import Action
-from table.timeline.metadata.clustering import encode_clustering_plan
+from table.timeline.metadata.clustering import decode_clustering_plan
 from table.user_table import HudiTable
 
 pytestmark = pytest.mark.hudi
@@ -102,25 +98,39 @@ def test_later_versions(partners, tmp_path, utc, version, table_type):
     assert values(read_table(path)) == values(hudi.read(path)) == expected
 
 
-def test_hudi_carries_out_a_clustering_that_we_planned(hudi, tmp_path, utc):
+@pytest.mark.parametrize(
+    ("version", "table_type"),
+    [
+        (6, "COPY_ON_WRITE"),
+        pytest.param(6, "MERGE_ON_READ", marks=SLOW),
+        pytest.param(8, "COPY_ON_WRITE", marks=SLOW),
+        pytest.param(8, "MERGE_ON_READ", marks=SLOW),
+    ],
+)
+def test_hudi_carries_out_a_clustering_that_we_planned(hudi, tmp_path, utc, version, table_type):
     path = str(tmp_path / "t")
-    expected = a_table(path, "COPY_ON_WRITE")
-    snapshot = Snapshot.load(Bare.open(path))
-    plan = clustering.plan_now(snapshot, ClusteringSettings(sort_columns=("x",)))
-    content = encode_clustering_plan(plan, f"file:{path}")
-    pending = request_instant(snapshot.storage, snapshot.timeline, Action.REPLACE_COMMIT, InstantClock(), content)
-    hudi.sql(f"call run_clustering(path => '{path}', op => 'execute')")
+    expected = a_table(path, table_type, version)
+    pending = command.schedule(Bare.open(path), ClusteringSettings(sort_columns=("x",)))
+    plan = decode_clustering_plan((tmp_path / "t" / pending.path).read_bytes())
+    with ArrowSink(path, OURS, key="id", partition_by="p", order_by="ts") as sink:
+        sink.write(a_batch(range(300, 320), 7), 4, operation="insert")
+    expected.update({f"k{n}": 7 for n in range(300, 320)})
+    keep = f"hoodie.write.auto.upgrade=false,hoodie.metadata.enable=false,hoodie.write.table.version={version}"
+    hudi.sql(f"call run_clustering(path => '{path}', op => 'execute', options => '{keep}')")
     done = Bare.open(path).load_timeline().find(pending.time, Action.REPLACE_COMMIT)
     assert done.is_completed
-    metadata = json.loads((tmp_path / "t" / done.path).read_text())
-    assert metadata["operationType"] == "CLUSTER"
-    assert {path: sorted(ids) for path, ids in metadata["partitionToReplaceFileIds"].items()} == {
-        path: sorted(ids) for path, ids in plan.replaced.items()
+    metadata = Snapshot.load(Bare.open(path)).commits.read(done)
+    assert metadata.operation == "CLUSTER"
+    assert {name: sorted(ids) for name, ids in metadata.replaced.items()} == {
+        name: sorted(ids) for name, ids in plan.replaced.items()
     }
     assert values(read_table(path)) == values(hudi.read(path)) == expected
+    new = {f"k{n}" for n in range(300, 320)}
     for name in ("p0", "p1"):
-        stored = HudiTable.open(path).scan(["x"], where=[("p", "=", name)]).to_arrow().column("x").to_pylist()
+        found = HudiTable.open(path).scan(["id", "x"], where=[("p", "=", name)]).to_arrow().to_pylist()
+        stored = [row["x"] for row in found if row["id"] not in new]
         assert stored == sorted(stored)
+    assert HudiTable.open(path).check().is_sound
 
 
 def schedule(hudi, path, version, *more):

@@ -35,6 +35,7 @@ from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.clustering import OPERATION, ClusteringGroup, ClusteringPlan, encode_clustering_plan
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.timeline import Timeline
 from table.transaction.commit import begin_commit, clean_up_commit, complete_commit
 from table.transaction.commit_facts import PendingCommit
 from table.transaction.heartbeat import WriterIdentity
@@ -112,12 +113,12 @@ def cluster_held(
     if not plan.groups:
         return None
     if not lease.is_shared:
-        _check_nothing_pending(snapshot)
+        check_nothing_pending(snapshot)
     request = encode_clustering_plan(plan, table.storage.base_uri)
     pending = begin_commit(snapshot, OPERATION, identity, lease, Action.REPLACE_COMMIT, request)
     lease.beat_for(pending.time, identity, pending.sight)
     try:
-        _check_nothing_came(snapshot, pending)
+        check_nothing_came(snapshot.timeline, pending.seen.timeline)
         rewriting = Rewriting.of(pending.seen, pending.time, base_file, "clustered")
         stats = write_groups(rewriting, plan, settings.layout, runner)
         complete(pending, rewriting, plan, stats, lease)
@@ -185,16 +186,30 @@ def _slices(snapshot: Snapshot, settings: ClusteringSettings) -> list[FileSlice]
     return slices
 
 
-def _check_nothing_pending(snapshot: Snapshot) -> None:
+def check_nothing_pending(snapshot: Snapshot, apart_from: str | None = None) -> None:
+    """Refuses to plan beside a write that is pending, or beside another clustering.
+
+    Args:
+        apart_from: time of the caller's own instant.
+
+    Raises:
+        ActionPendingError: names the instant.
+    """
     for pending in snapshot.timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING, Action.RESTORE, Action.ROLLBACK):
-        raise ActionPendingError(
-            f"{pending.file_name} is pending: let its writer finish it, or roll it back where its writer is dead "
-            "(`hudistream clean`), and cluster then"
-        )
+        if pending.time != apart_from:
+            raise ActionPendingError(
+                f"{pending.file_name} is pending: let its writer finish it, or roll it back where its writer is dead "
+                "(`hudistream clean`), and cluster then"
+            )
 
 
-def _check_nothing_came(planned_from: Snapshot, pending: PendingCommit) -> None:
-    if pending.seen.timeline.committed_times != planned_from.timeline.committed_times:
+def check_nothing_came(planned_from: Timeline, now: Timeline) -> None:
+    """Refuses a plan if commits came while it was made.
+
+    Raises:
+        WriteConflictError: they did.
+    """
+    if now.committed_times != planned_from.committed_times:
         raise WriteConflictError("commits came while the clustering was planned: it can be run again")
 
 

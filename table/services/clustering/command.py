@@ -12,8 +12,12 @@ from table.options.lock_settings import LockSettings
 from table.options.write_options import WriteOptions
 from table.services.clustering.clustering import ClusteringOutcome, cluster_held
 from table.services.clustering.execution import carry_out_planned
+from table.services.clustering.scheduling import schedule_clustering
 from table.services.rollback.rollback import roll_back_failed_writes
+from table.services.runner import PieceRunner
+from table.snapshot import Snapshot
 from table.takes_path import takes_path
+from table.timeline.instant import Instant
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import COMMANDS, Lease
 from table.transaction.liveness import Beside
@@ -63,23 +67,80 @@ def cluster(
         return cluster_held(held, settings, base_file or WriteOptions().file_settings, lease, identity)
 
 
+def cluster_as_member(
+    table: HudiTable,
+    settings: ClusteringSettings,
+    base_file: BaseFileSettings,
+    heartbeat: HeartbeatSettings,
+    runner: PieceRunner,
+) -> ClusteringOutcome | None:
+    """Clusters a table beside the writers that share it, as one more of them.
+
+    Args:
+        table: with the lock that the writers share.
+        settings: which files, and in which order their rows lie.
+        base_file: how base files are encoded.
+        heartbeat: how long this writer is taken for alive after it has died.
+        runner: runs the groups of the plan.
+
+    Returns:
+        What was done; None if nothing was due, or if nothing would change.
+
+    Raises:
+        CommitConflictError: a writer changed one of the file groups meanwhile: nothing was done.
+        HudiError: as `cluster`.
+    """
+    with _joined(table, heartbeat, shared=True) as (lease, identity):
+        return cluster_held(table, settings, base_file, lease, identity, only_due=True, runner=runner)
+
+
+def schedule(
+    table: HudiTable,
+    settings: ClusteringSettings,
+    heartbeat: HeartbeatSettings | None = None,
+    *,
+    shared: bool = False,
+    lock: LockSettings | None = None,
+) -> Instant | None:
+    """Requests a clustering, which another process carries out. Until then no writer changes the rows of its files.
+
+    Args:
+        settings: which files, and by which columns their rows are sorted.
+        heartbeat: how long the table is held after the process has died.
+        shared: whether other writers write the table meanwhile, in the mode of several writers.
+        lock: the lock that the other writers take.
+
+    Returns:
+        The requested clustering; None if nothing would change.
+
+    Raises:
+        CommitConflictError: a writer holds the table, or a write is pending.
+        HudiError: as `cluster`.
+    """
+    with _held(table, heartbeat or HeartbeatSettings(), lock, shared=shared) as (held, lease, _):
+        return schedule_clustering(Snapshot.load(held), settings, lease)
+
+
 def execute_planned(
     table: HudiTable,
     base_file: BaseFileSettings,
-    layout: Layout = Layout.LINEAR,
+    layout: Layout | None = None,
     heartbeat: HeartbeatSettings | None = None,
     *,
+    shared: bool = False,
     lock: LockSettings | None = None,
 ) -> list[ClusteringOutcome]:
-    """Carries out the clusterings that another engine planned but did not carry out. Writers wait for their end.
+    """Carries out the clusterings that were requested and not carried out.
 
-    The other engine must not carry them out at the same time.
+    Another engine must not carry them out at the same time.
 
     Args:
         base_file: how base files are encoded.
-        layout: the order of several sort columns; plans do not name it.
+        layout: the order of several sort columns; None: as the plan says. Plans of other engines do not name it.
         heartbeat: how long the table is held after the process has died.
-        lock: the lock that the other engine takes.
+        shared: whether other writers write the table meanwhile, in the mode of several writers. They leave the file
+            groups of the plans alone.
+        lock: the lock that the other writers take.
 
     Raises:
         CommitConflictError: a writer holds the table, a file group was changed since it was planned, or another engine
@@ -87,36 +148,35 @@ def execute_planned(
         HudiError: a clustering could not be carried out; it can be tried again.
     """
     life = heartbeat or HeartbeatSettings()
-    with _locked(table, lock) as locked:
-        lease = Lease(table.storage, life)
-        identity = WriterIdentity(_NAME, None, lease.owner)
-        lease.hold(identity)
-        try:
-            # first what is decided: a plan that lacks it is withdrawn
-            snapshot = roll_back_failed_writes(locked, identity, life)
-            return carry_out_planned(snapshot, layout, base_file, lease, identity, life)
-        finally:
-            lease.release()
+    # whoever holds the table has ended what was decided: a plan that lacks it was withdrawn
+    with _held(table, life, lock, shared=shared) as (held, lease, identity):
+        return carry_out_planned(Snapshot.load(held), layout, base_file, lease, identity, life)
 
 
 @contextmanager
 def _held(
     table: HudiTable, heartbeat: HeartbeatSettings, lock: LockSettings | None, *, shared: bool
 ) -> Iterator[tuple[HudiTable, Lease, WriterIdentity]]:
+    """Holds the table, alone or as one of several writers, and the lock that the options name."""
+    with _locked(table, lock) as locked, _joined(locked, heartbeat, shared=shared) as (lease, identity):
+        yield locked, lease, identity
+
+
+@contextmanager
+def _joined(table: HudiTable, heartbeat: HeartbeatSettings, *, shared: bool) -> Iterator[tuple[Lease, WriterIdentity]]:
     """Holds the table, alone or as one of several writers, and ends the writes that dead writers left."""
-    with _locked(table, lock) as locked:
-        lease = (Membership if shared else Lease)(table.storage, heartbeat)
-        identity = WriterIdentity(_NAME, None, lease.owner)
-        lease.hold(identity)
-        try:
-            roll_back_failed_writes(locked, identity, heartbeat, beside=lease.beside)
-            if lease.beside is Beside.OTHER_ENGINES:  # the first of the writers that share the table
-                lease.share()
-            lease.wait_for_turn()
-            yield locked, lease, identity
-        finally:
-            lease.end_turn()
-            lease.release()
+    lease = (Membership if shared else Lease)(table.storage, heartbeat)
+    identity = WriterIdentity(_NAME, None, lease.owner)
+    lease.hold(identity)
+    try:
+        roll_back_failed_writes(table, identity, heartbeat, beside=lease.beside)
+        if lease.beside is Beside.OTHER_ENGINES:  # the first of the writers that share the table
+            lease.share()
+        lease.wait_for_turn()
+        yield lease, identity
+    finally:
+        lease.end_turn()
+        lease.release()
 
 
 @contextmanager

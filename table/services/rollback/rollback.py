@@ -60,7 +60,7 @@ from table.transaction.heartbeat import (
 )
 from table.transaction.liveness import Beside, Standing, judge_writer
 from table.transaction.lock import Step, guarded
-from table.transaction.planned_clusterings import is_foreign_clustering, withdraw_clusterings_with
+from table.transaction.planned_clusterings import is_left_alone, withdraw_clusterings_with
 from table.transaction.signs import measure_now_ms
 
 WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING)
@@ -135,7 +135,7 @@ def _end_pending_writes(snapshot: Snapshot, dead: frozenset[str], owner: str, *,
     # also because a listing is not atomic: it may show the inflight file alone of an instant that was being archived
     snapshot = snapshot.again()
     pending = [i for i in snapshot.timeline.pending_of(*WRITES) if i.time in dead or not shared]
-    for instant in reversed([i for i in pending if not is_foreign_clustering(snapshot, i)]):
+    for instant in reversed([i for i in pending if not is_left_alone(snapshot, i)]):
         # another holder of the lease may have ended it first
         with suppress(CommitConflictError) if shared else nullcontext():
             end_pending(snapshot, instant, owner)
@@ -156,7 +156,7 @@ def _find_alive(
     storage, alive = snapshot.storage, set()
     now_ms = measure_now_ms(storage, identity.owner)
     for instant in snapshot.timeline.pending_of(*WRITES):
-        if is_foreign_clustering(snapshot, instant):  # it may be carried out later, by a process that is not there yet
+        if is_left_alone(snapshot, instant):  # it may be carried out later, by a process that is not there yet
             alive.add(instant.time)
             continue
         writer = find_live_writer(storage, instant.time, heartbeat, now_ms)

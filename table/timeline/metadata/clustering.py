@@ -11,6 +11,7 @@ OPERATION = "CLUSTER"
 """Hudi's name of the operation, in commits and in plans."""
 
 _PLANNER = "hudistream.version"
+_SCHEDULER, _LAYOUT = "hudistream.scheduled.by", "hudistream.layout"
 _SORT_COLUMNS = "hoodie.clustering.plan.strategy.sort.columns"
 _STRATEGY = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
 _VERSION = 1
@@ -60,12 +61,17 @@ class ClusteringPlan:
     Attributes:
         groups: groups of slices.
         sort_columns: columns by which the rows of a group are sorted.
-        is_ours: whether hudistream planned it, and no other engine.
+        is_ours: whether the process that planned it carries it out in the same turn. False for the plans of other
+            engines, and for those that hudistream leaves to a later process: all writers treat them alike.
+        scheduled_by: id of the sink that planned it, and carries it out beside its batches; None for any other plan.
+        layout: the order of several sort columns (``hoodie.layout.optimize.strategy``); None: it is not named.
     """
 
     groups: tuple[ClusteringGroup, ...] = ()
     sort_columns: tuple[str, ...] = ()
     is_ours: bool = True
+    scheduled_by: str | None = None
+    layout: str | None = None
 
     @property
     def replaced(self) -> dict[str, tuple[str, ...]]:
@@ -113,7 +119,7 @@ def encode_clustering_plan(plan: ClusteringPlan, address: str) -> bytes:
         "clusteringPlan": {
             "inputGroups": groups,
             "strategy": {"strategyClassName": _STRATEGY, "strategyParams": params, "version": _VERSION},
-            "extraMetadata": {_PLANNER: VERSION} if plan.is_ours else {},
+            "extraMetadata": _extra_of(plan),
             "version": _VERSION,
             "preserveHoodieMetadata": True,
             "missingSchedulePartitions": [],
@@ -142,6 +148,7 @@ def decode_clustering_plan(data: bytes, name: str = "") -> ClusteringPlan | None
         return None
     with read_as("requested_replace", name):
         params = (plan.get("strategy") or {}).get("strategyParams") or {}
+        extra = plan.get("extraMetadata") or {}
         return ClusteringPlan(
             tuple(
                 ClusteringGroup(
@@ -160,8 +167,17 @@ def decode_clustering_plan(data: bytes, name: str = "") -> ClusteringPlan | None
                 for group in plan.get("inputGroups") or ()
             ),
             tuple(column.strip() for column in str(params.get(_SORT_COLUMNS, "")).split(",") if column.strip()),
-            _PLANNER in (plan.get("extraMetadata") or {}),
+            _PLANNER in extra,
+            extra.get(_SCHEDULER),
+            extra.get(_LAYOUT),
         )
+
+
+def _extra_of(plan: ClusteringPlan) -> dict[str, str]:
+    if plan.is_ours:
+        return {_PLANNER: VERSION}
+    named = {_SCHEDULER: plan.scheduled_by, _LAYOUT: plan.layout}
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def is_of_others(data: bytes, name: str = "") -> bool:

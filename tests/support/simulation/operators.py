@@ -18,7 +18,7 @@ from table.options.lock_settings import LockSettings
 from table.services.archival.archival import archive
 from table.services.clean.clean import clean
 from table.services.clustering.clustering import plan_now
-from table.services.clustering.command import cluster
+from table.services.clustering.command import cluster, execute_planned, schedule
 from table.services.clustering.execution import carry_out_planned, find_planned_elsewhere
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.compaction.plan import plan_compaction
@@ -133,6 +133,36 @@ def do_cluster_beside(operator, table):
     cluster(table, ClusteringSettings(sort_columns=("v",)), BaseFileSettings(), shared=True)
 
 
+def do_schedule_clustering(operator, table):
+    """`hudistream cluster --schedule-only`, while no other writer holds the table."""
+    schedule(table, ClusteringSettings(sort_columns=("v",)))
+
+
+def do_schedule_clustering_beside(operator, table):
+    """The same as one of several writers."""
+    schedule(table, ClusteringSettings(sort_columns=("v",)), shared=True)
+
+
+def do_execute_clusterings(operator, table):
+    """`hudistream cluster --execute`, while no other writer holds the table."""
+    execute_planned(table, BaseFileSettings())
+
+
+def do_execute_clusterings_beside(operator, table):
+    """The same as one of several writers."""
+    execute_planned(table, BaseFileSettings(), shared=True)
+
+
+def do_execute_all_clusterings(operator, table):
+    """The same again and again, until nothing is left: changes of those file groups wait for it."""
+    is_left = True
+    while is_left:
+        with suppress(HudiError):
+            do_execute_clusterings_beside(operator, table)
+            is_left = bool(find_planned_elsewhere(Snapshot.load(table)))
+        operator.world.sleep_s(0.2)
+
+
 def do_cluster_under_lock(operator, table):
     """The same, where the writers of several engines share a lock."""
     lock = LockSettings(provider="org.apache.hudi.client.transaction.lock.InProcessLockProvider")
@@ -162,7 +192,8 @@ def do_carry_out_clustering(operator, table):
     if any(find_end(table.storage, one.time, one.action) is not None for one in pending):
         return
     locked = replace(table, lock=StepLock(operator.disk.lock))
-    lease = SimpleNamespace(owner=f"engine-{operator.count}", is_shared=False, check=lambda: None)
+    free = dict.fromkeys(("check", "confirm", "beat_for"), lambda *_: None)
+    lease = SimpleNamespace(owner=f"engine-{operator.count}", is_shared=False, **free)
     who = WriterIdentity("engine", None, lease.owner)
     carry_out_planned(Snapshot.load(locked), Layout.LINEAR, BaseFileSettings(), lease, who, HeartbeatSettings())
 

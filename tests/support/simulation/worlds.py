@@ -28,11 +28,16 @@ from .operators import (
     do_cluster_under_lock,
     do_compact,
     do_compact_requested,
+    do_execute_all_clusterings,
+    do_execute_clusterings,
+    do_execute_clusterings_beside,
     do_finish_clusterings,
     do_plan_beside_writes,
     do_plan_clustering,
     do_restore,
     do_savepoint,
+    do_schedule_clustering,
+    do_schedule_clustering_beside,
     do_schedule_compaction,
     finish_restore,
     random_jobs,
@@ -498,6 +503,59 @@ def build_clustered(seed):
     for number in range(r.randrange(1, 3)):
         clusters = do_cluster_beside if several else do_cluster
         jobs = [r.choice((clusters, clusters, do_clean, do_archive)) for _ in range(r.randrange(3, 10))]
+        Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
+    if r.random() < 0.4:
+        Reader(world, disk, 2)
+    return world, truth
+
+
+def build_clustered_beside(seed):
+    """A world of streams that cluster beside their batches, and of operators that plan or carry out clusterings."""
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.empties = luck.foreign = 0.0
+    luck.rests = r.choice((0.0, 0.2))
+    luck.most_skew_ms = 400  # a commit waits until the store's clock has reached its time
+    luck.longest_pause_ms = r.choice((2_500, 10_000, 60_000))
+    luck.stop_shell = r.choice((0.0, 0.01))
+    world.faults.append(Faults(luck, 20))
+    options = {
+        "hoodie.clustering.async.enabled": r.choice(("true", "true", "true", "false")),
+        "hoodie.clustering.inline.max.commits": r.choice(("1", "2", "3")),
+        "hoodie.clustering.plan.strategy.sort.columns": "v",
+        "hoodie.clustering.plan.strategy.max.num.groups": r.choice(("1", "30")),
+        "hoodie.write.num.retries.on.conflict.failures": r.choice(("0", "4")),
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.clean.commits.retained": r.choice(("1", "2")),
+        "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
+        "hoodie.write.table.version": r.choice(("6", "6", "8", "9")),
+    }
+    if r.random() < 0.5:
+        options |= {
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.index.type": r.choice(("BLOOM", "SIMPLE")),
+            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
+        }
+    several = r.random() < 0.25
+    if several:
+        options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
+    upserts = {**options, "hoodie.datasource.write.operation": "upsert"}
+    changes = [r.random() < 0.6 for _ in range(2 if several else 1)]
+    for owner, upserting in zip("ab", changes, strict=False):
+        made, given = (upsert_batches, upserts) if upserting else (insert_batches, options)
+        Stream(world, disk, truth, owner, made(world, owner, r.randrange(8, 20)), luck, given)
+    chosen, last = [do_execute_clusterings, do_clean, do_archive], []
+    if several:
+        chosen += [do_schedule_clustering_beside, do_execute_clusterings_beside]
+        last = [do_execute_all_clusterings]
+    elif not any(changes):  # a stream that holds the table alone would wait for ever for a plan that is not its own
+        chosen.append(do_schedule_clustering)
+    for number in range(r.randrange(0, 3)):
+        jobs = [r.choice(chosen) for _ in range(r.randrange(3, 10))] + last
         Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
     if r.random() < 0.4:
         Reader(world, disk, 2)

@@ -332,7 +332,7 @@ def test_a_plan_that_another_engine_carries_out_now_is_left_to_it(tmp_path):
     heartbeat = tmp_path / "t" / ".hoodie" / ".heartbeat" / planned.time
     heartbeat.parent.mkdir(exist_ok=True)
     heartbeat.touch()  # Hudi's is empty
-    with pytest.raises(CommitConflictError, match="another engine carries it out"):
+    with pytest.raises(CommitConflictError, match="another process carries it out"):
         execute_planned(Bare.open(path), WriteOptions().file_settings)
     os.utime(heartbeat, (1e9, 1e9))
     assert len(execute_planned(Bare.open(path), WriteOptions().file_settings)) == 1

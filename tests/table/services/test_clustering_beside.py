@@ -1,0 +1,387 @@
+"""A clustering that a stream plans between two batches, and carries out beside the next ones; or others do."""
+
+import threading
+
+import pyarrow as pa
+import pytest
+from clustered_rows import BY_HAND, a_batch
+from faults import dying_process
+from snapshots import assert_clean
+
+from streaming import ArrowSink
+from table import CommitConflictError, HudiTable, InvalidConfigError, TableHeldError, WriteConflictError, read_table
+from table.cli.main import main
+from table.hudi_table import HudiTable as Bare
+from table.options.clustering_settings import ClusteringSettings
+from table.options.write_options import WriteOptions, parse_options
+from table.services.clustering import clustering, execution
+from table.services.clustering.command import cluster, execute_planned, schedule
+from table.services.clustering.execution import find_planned_elsewhere, find_scheduled
+from table.snapshot import Snapshot
+from table.transaction import keeper
+from table.transaction.planned_clusterings import load_clustered
+
+TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+EACH_TYPE = pytest.mark.parametrize("table_type", TYPES)
+EACH_VERSION = pytest.mark.parametrize("version", ["6", "8", "9"])
+BESIDE = {
+    **BY_HAND,
+    "hoodie.clustering.async.enabled": "true",
+    "hoodie.clustering.async.max.commits": "2",
+    "hoodie.clustering.plan.strategy.sort.columns": "x",
+}
+SHARED = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.datasource.write.streaming.checkpoint.identifier": "ours",
+}
+BY_X = ClusteringSettings(sort_columns=("x",))
+
+
+def a_sink(path, table_type="COPY_ON_WRITE", version="6", **options):
+    given = {
+        **BESIDE,
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.write.table.version": version,
+        **options,
+    }
+    return ArrowSink(path, given, key="id", partition_by="p", order_by="ts")
+
+
+def parsed(options):
+    return parse_options(options).options
+
+
+def latest(path):
+    """key -> ts of its row; a key that is there twice is a failure."""
+    found = read_table(path, columns=["id", "ts"]).to_pylist()
+    assert len({row["id"] for row in found}) == len(found), "a key is there twice"
+    return {row["id"]: row["ts"] for row in found}
+
+
+def rows_of(numbers, ts):
+    return {f"k{number}": ts for number in numbers}
+
+
+def a_table(path, table_type="COPY_ON_WRITE", version="6", **options):
+    """Two batches, so that a clustering is due after the second one, if the options ask for it."""
+    with a_sink(path, table_type, version, **{"hoodie.clustering.async.enabled": "false", **options}) as sink:
+        sink.write(a_batch(range(40), 0), 0)
+        sink.write(a_batch(range(40, 80), 1), 1)
+    return rows_of(range(40), 0) | rows_of(range(40, 80), 1)
+
+
+def clusterings(path):
+    snapshot = Snapshot.load(Bare.open(path))
+    return [one for one in snapshot.timeline.completed_writes if snapshot.commits.read(one).operation == "CLUSTER"]
+
+
+@pytest.fixture
+def held_back(monkeypatch):
+    """Lets no clustering write its files before the event is set; `begun` is set where one waits."""
+    gate, write = threading.Event(), execution.write_groups
+    gate.begun = threading.Event()
+
+    def late(*given):
+        gate.begun.set()
+        assert gate.wait(60)
+        return write(*given)
+
+    monkeypatch.setattr(execution, "write_groups", late)
+    yield gate
+    gate.set()
+
+
+@EACH_TYPE
+@EACH_VERSION
+def test_batches_are_committed_while_it_runs(tmp_path, held_back, table_type, version):
+    path = str(tmp_path / "t")
+    expected = {}
+    with a_sink(path, table_type, version) as sink:
+        for ts in range(4):
+            numbers = range(ts * 40, ts * 40 + 40)
+            sink.write(a_batch(numbers, ts), ts)
+            expected |= rows_of(numbers, ts)
+            assert latest(path) == expected
+        assert held_back.begun.wait(60)
+        assert not clusterings(path)
+        held_back.set()
+    done = clusterings(path)
+    assert len(done) == 1  # what came due beside it waits for the commit after it
+    assert latest(path) == expected
+    assert HudiTable.open(path).check().is_sound
+    assert_clean(path)
+    with a_sink(path, table_type, version) as sink:
+        for ts in range(4, 10):
+            sink.write(a_batch(range(ts * 10, ts * 10 + 40), ts), ts)
+            expected |= rows_of(range(ts * 10, ts * 10 + 40), ts)
+            assert latest(path) == expected
+    assert len(clusterings(path)) > 1
+    assert latest(path) == expected
+    assert HudiTable.open(path).check().is_sound
+    assert_clean(path)
+
+
+@EACH_TYPE
+@EACH_VERSION
+def test_a_batch_that_changes_its_rows_waits_for_it(tmp_path, held_back, table_type, version):
+    path = str(tmp_path / "t")
+    with a_sink(path, table_type, version) as sink:
+        sink.write(a_batch(range(40), 0), 0)
+        sink.write(a_batch(range(40, 80), 1), 1)
+        assert held_back.begun.wait(60)
+        threading.Timer(0.3, held_back.set).start()
+        sink.write(a_batch(range(60), 2, deleted={3}), 2)
+        assert len(clusterings(path)) == 1
+        expected = rows_of(range(60), 2) | rows_of(range(60, 80), 1)
+        del expected["k3"]
+        assert latest(path) == expected
+    assert latest(path) == expected
+    assert HudiTable.open(path).check().is_sound
+
+
+@EACH_TYPE
+def test_a_batch_that_replaces_its_partition_path_waits_for_it(tmp_path, held_back, table_type):
+    path = str(tmp_path / "t")
+    with a_sink(path, table_type) as sink:
+        sink.write(a_batch(range(40), 0), 0)
+        sink.write(a_batch(range(40, 80), 1), 1)
+        assert held_back.begun.wait(60)
+        threading.Timer(0.3, held_back.set).start()
+        sink.write(a_batch(range(0, 20, 2), 2), 2, operation="insert_overwrite")
+        expected = {
+            key: ts for key, ts in (rows_of(range(40), 0) | rows_of(range(40, 80), 1)).items() if int(key[1:]) % 2
+        }
+        assert latest(path) == expected | rows_of(range(0, 20, 2), 2)
+    assert latest(path) == expected | rows_of(range(0, 20, 2), 2)
+
+
+@EACH_TYPE
+@EACH_VERSION
+def test_the_next_process_carries_out_what_a_dead_one_planned(tmp_path, monkeypatch, table_type, version):
+    path = str(tmp_path / "t")
+    expected = a_table(path, table_type, version)
+
+    def die(*_):
+        raise WriteConflictError("the process is dead")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(execution, "_carry_out", die)
+        patched.setattr(execution, "_give_up", lambda *_: None)
+        with dying_process(), a_sink(path, table_type, version) as sink:
+            sink.write(a_batch(range(100, 110), 2), 2)
+    expected |= rows_of(range(100, 110), 2)
+    assert find_planned_elsewhere(Snapshot.load(Bare.open(path)))
+    with a_sink(path, table_type, version) as sink:  # its first batch already changes rows of the plan
+        sink.write(a_batch(range(10), 3), 3)
+    expected |= rows_of(range(10), 3)
+    assert not find_planned_elsewhere(Snapshot.load(Bare.open(path)))
+    assert clusterings(path)
+    assert latest(path) == expected
+    assert HudiTable.open(path).check().is_sound
+    assert_clean(path)
+
+
+@EACH_TYPE
+def test_one_that_fails_is_rolled_back_and_planned_again(tmp_path, monkeypatch, table_type):
+    path = str(tmp_path / "t")
+    write, failures = execution.write_groups, [OSError("no space left"), OSError("no space left")]
+
+    def fail(*given):
+        stats = write(*given)
+        if failures:
+            raise failures.pop()
+        return stats
+
+    monkeypatch.setattr(execution, "write_groups", fail)
+    expected = {}
+    with a_sink(path, table_type) as sink:
+        for ts in range(8):
+            sink.write(a_batch(range(ts * 10, ts * 10 + 40), ts), ts)
+            sink.services.wait()
+            expected |= rows_of(range(ts * 10, ts * 10 + 40), ts)
+            assert latest(path) == expected
+        assert sink.services.failures == 2
+    assert not failures
+    assert clusterings(path)
+    assert HudiTable.open(path).check().is_sound
+    assert_clean(path)
+
+
+@EACH_TYPE
+@EACH_VERSION
+def test_it_gives_way_to_a_new_column(tmp_path, held_back, table_type, version):
+    path = str(tmp_path / "t")
+    with a_sink(path, table_type, version) as sink:
+        sink.write(a_batch(range(40), 0), 0)
+        sink.write(a_batch(range(40, 80), 1), 1)
+        assert held_back.begun.wait(60)
+        more = a_batch(range(100, 110), 2)
+        sink.write(more.append_column("new", pa.array(range(10))), 2)
+        held_back.set()
+        sink.services.wait()
+        assert not clusterings(path)
+        assert not find_planned_elsewhere(Snapshot.load(Bare.open(path)))
+    found = read_table(path, columns=["id", "new"]).to_pylist()
+    assert {row["id"]: row["new"] for row in found if row["new"] is not None} == {f"k{100 + n}": n for n in range(10)}
+    assert len(found) == 90
+
+
+@EACH_TYPE
+@EACH_VERSION
+@pytest.mark.parametrize("then", ["rolls it back", "carries it out", "leaves it"])
+def test_a_sink_that_lost_the_table_harms_nothing(tmp_path, held_back, monkeypatch, table_type, version, then):
+    """It stood still for longer than its lease lasts. Another process took the table over, and maybe ended its plan."""
+    path = str(tmp_path / "t")
+    short = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.heartbeat.tolerable.misses": "1"}
+    monkeypatch.setattr(keeper.Keeper, "_keep", lambda *_: None)
+    sink = a_sink(path, table_type, version, **short)
+    sink.write(a_batch(range(40), 0), 0)
+    sink.write(a_batch(range(40, 80), 1), 1)
+    expected = rows_of(range(40), 0) | rows_of(range(40, 80), 1)
+    assert held_back.begun.wait(60)
+    monkeypatch.setattr("table.transaction.lease.may_take_over", lambda *_: True)
+    snapshot = Snapshot.load(Bare.open(path))
+    if then == "rolls it back":
+        execution._give_up(snapshot, find_planned_elsewhere(snapshot)[0], "other")
+    elif then == "carries it out":
+        monkeypatch.setattr(execution, "write_groups", clustering.write_groups)
+        monkeypatch.setattr(execution, "find_live_writer", lambda *_: None)  # its heartbeat is old, too
+        assert execute_planned(Bare.open(path), WriteOptions().file_settings)
+    with ArrowSink(path, {**BY_HAND, **short}, key="id", partition_by="p", order_by="ts", operation="insert") as other:
+        other.write(a_batch(range(100, 110), 2), 2)
+        expected |= rows_of(range(100, 110), 2)
+        held_back.set()
+        sink.services.wait()
+        assert latest(path) == expected
+        other.write(a_batch(range(110, 120), 3), 3)
+        expected |= rows_of(range(110, 120), 3)
+    sink.stop()
+    assert latest(path) == expected
+    assert len(clusterings(path)) == (then == "carries it out")
+    assert HudiTable.open(path).check().is_sound
+
+
+@EACH_TYPE
+@EACH_VERSION
+def test_beside_other_writers_it_gives_way(tmp_path, monkeypatch, table_type, version):
+    path = str(tmp_path / "t")
+    expected = a_table(path, table_type, version, **SHARED)
+    other = {**BY_HAND, **SHARED, "hoodie.datasource.write.streaming.checkpoint.identifier": "other"}
+    write, changes = clustering.write_groups, [range(30, 50)]
+
+    def beside(*given):
+        stats = write(*given)
+        while changes:
+            numbers = changes.pop()
+            with ArrowSink(path, other, key="id", partition_by="p", order_by="ts") as sink:
+                sink.write(a_batch(numbers, 5), 5)
+            expected.update(rows_of(numbers, 5))
+        return stats
+
+    monkeypatch.setattr(clustering, "write_groups", beside)
+    with a_sink(path, table_type, version, **SHARED) as sink:
+        sink.write(a_batch(range(100, 110), 6), 6)
+        expected |= rows_of(range(100, 110), 6)
+        sink.services.wait()
+        assert not changes
+        assert not clusterings(path)
+        assert latest(path) == expected
+        sink.write(a_batch(range(110, 120), 7), 7)
+        expected |= rows_of(range(110, 120), 7)
+        sink.services.wait()
+        assert len(clusterings(path)) == 1
+        assert sink.services.failures == 0
+    assert latest(path) == expected
+    assert HudiTable.open(path).check().is_sound
+    assert_clean(path)
+
+
+@EACH_VERSION
+def test_a_stream_plans_and_a_command_carries_out(tmp_path, capsys, version):
+    path = str(tmp_path / "t")
+    plans = {
+        "hoodie.clustering.schedule.inline": "true",
+        "hoodie.clustering.plan.strategy.sort.columns": "x,ts",
+        "hoodie.layout.optimize.strategy": "hilbert",
+    }
+    expected = a_table(path, version=version, **plans)
+    snapshot = Snapshot.load(Bare.open(path))
+    (planned,) = find_planned_elsewhere(snapshot)
+    assert not find_scheduled(snapshot, WriteOptions().sink.id)
+    assert len(load_clustered(snapshot)) == 4
+    seen = []
+    write = execution.write_groups
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(execution, "write_groups", lambda *given: (seen.append(given[2]), write(*given))[1])
+        assert main(["cluster", path, "--execute"]) == 0
+    assert [str(one) for one in seen] == ["HILBERT"]  # as the plan says
+    assert f"clustering {planned.time}: 4 file groups became 2" in capsys.readouterr().out
+    assert latest(path) == expected
+
+
+@pytest.mark.parametrize("mode", [{}, SHARED], ids=["alone", "shared"])
+@EACH_TYPE
+def test_commands_plan_and_carry_out(tmp_path, capsys, table_type, mode):
+    path = str(tmp_path / "t")
+    expected = a_table(path, table_type, **mode)
+    shared = ["--set", "hoodie.write.concurrency.mode=optimistic_concurrency_control"] if mode else []
+    assert main(["cluster", path, "--schedule-only", "--sort", "x", *shared]) == 0
+    assert "requested clustering" in capsys.readouterr().out
+    (planned,) = find_planned_elsewhere(Snapshot.load(Bare.open(path)))
+    off = {"hoodie.clustering.async.enabled": "false", **mode}
+    with a_sink(path, table_type, **off, **{"hoodie.write.num.retries.on.conflict.failures": "0"}) as sink:
+        sink.write(a_batch(range(100, 110), 5), 5)
+        with pytest.raises(CommitConflictError, match=f"pending clustering {planned.time}"):
+            sink.write(a_batch(range(3), 6), 6)
+        if mode:  # beside the stream
+            assert main(["cluster", path, "--execute", *shared]) == 0
+            sink.write(a_batch(range(3), 6), 6)
+            expected |= rows_of(range(3), 6)
+        else:
+            with pytest.raises(TableHeldError):
+                execute_planned(Bare.open(path), WriteOptions().file_settings)
+    expected |= rows_of(range(100, 110), 5)
+    assert main(["cluster", path, "--execute", *shared]) == 0
+    assert len(clusterings(path)) == 1
+    assert latest(path) == expected
+    assert main(["cluster", path, "--schedule-only", "--partition", "p0", "--sort", "x", *shared]) == 0
+    assert main(["cluster", path, "--execute", *shared]) == 0
+    assert latest(path) == expected
+    assert HudiTable.open(path).check().is_sound
+
+
+def test_two_commands_do_not_carry_out_one_plan(tmp_path, held_back):
+    path = str(tmp_path / "t")
+    expected = a_table(path, **SHARED)
+    schedule(Bare.open(path), BY_X, shared=True)
+    first = threading.Thread(target=lambda: execute_planned(Bare.open(path), WriteOptions().file_settings, shared=True))
+    first.start()
+    assert held_back.begun.wait(60)
+    with pytest.raises(TableHeldError, match="another process carries it out"):
+        execute_planned(Bare.open(path), WriteOptions().file_settings, shared=True)
+    held_back.set()
+    first.join()
+    assert len(clusterings(path)) == 1
+    assert latest(path) == expected
+
+
+def test_nothing_is_planned_beside_a_pending_plan(tmp_path):
+    path = str(tmp_path / "t")
+    a_table(path)
+    assert schedule(Bare.open(path), BY_X) is not None
+    with pytest.raises(CommitConflictError, match="is pending"):
+        schedule(Bare.open(path), BY_X)
+    assert cluster(Bare.open(path), BY_X) is None
+
+
+@pytest.mark.parametrize("other", ["hoodie.clustering.async.enabled", "hoodie.clustering.schedule.inline"])
+def test_a_clustering_runs_in_one_way(other):
+    with pytest.raises(InvalidConfigError, match=f"hoodie.clustering.inline=true and {other}=true: choose one"):
+        parsed({"hoodie.clustering.inline": "true", other: "true"})
+
+
+def test_options_of_flink():
+    options = parsed(
+        {"clustering.schedule.enabled": "true", "clustering.async.enabled": "true", "clustering.delta_commits": "7"}
+    )
+    assert (options.clustering.in_background, options.clustering.max_commits) == (True, 7)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from streaming.batch.agreement import Agreement, agree
 from streaming.batch.bad_rows import check_bad_rows
+from streaming.batch.conflict_retries import ConflictRetries
 from streaming.batch.exactly_once import Turn, check_name, find_turn
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.inline_clustering import cluster_if_due
@@ -34,13 +35,13 @@ from streaming.plan.task_plan import LogPlan, TaskPlan
 from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
 from streaming.validators import PendingBatch, Validator, find_refusal
-from table import clock, threads
+from table import threads
 from table.errors import (
     BatchRefusedError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     HudiError,
-    TimelineMovedError,
+    TaskFailedError,
 )
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -65,8 +66,6 @@ from table.transaction.membership import Membership
 from table.transaction.outcome import CompletedCommit, LostCommit
 from table.transaction.planned_clusterings import load_clustered
 from table.view.pending_compactions import load_compacting
-
-_PAUSE_S = 0.1  # after a conflict, for the other writer to get on
 
 log = get_logger("hudistream.sink")
 
@@ -126,7 +125,7 @@ class MicroBatchWriter:
         self._storage, self._options = storage, options
         self._opener = TableOpener(storage, default_name)
         self._validators, self._quarantine = tuple(validators), quarantine
-        self._commits, self._known_lists = CommitCache(storage), KnownLists()
+        self._commits, self._known_lists = CommitCache(storage, keeps_large=True), KnownLists()
         self._profiles: dict[tuple[int | None, bool], ProfileCache] = {}
         self._ledger = BatchLedger()
         self.lock = lock_for(storage, options.lock)
@@ -156,41 +155,24 @@ class MicroBatchWriter:
         Raises:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
         """
-        timing, retries = PhaseClock(), self._options.concurrency.retries
+        timing = PhaseClock()
         options = self._options if batch.operation is None else replace(self._options, operation=batch.operation)
         of_stream = batch.batch_id is not None and batch.query_id is not None and batch.sink_id is None
         keeps_table = of_stream or batch.keeps_table or self.lease.is_held  # a stream does until its next batch
-        has_waited = False
+        retries = ConflictRetries(self.table, batch, self.lease, self.services, self._options.concurrency)
         try:
             while True:
                 try:
                     return self._write_once(batch, options, timing)
-                except CommitConflictError as conflict:
-                    if not has_waited and self._wait_for_clustering(batch, conflict):
-                        has_waited = True
-                        continue
-                    shares = self._options.concurrency.is_shared and self.progress.is_new  # the lease may be lost
-                    moved = isinstance(conflict, TimelineMovedError)  # archival beside a single writer goes on, too
-                    if not (retries and (shares or moved) and batch.workers.can_repeat):
+                except (CommitConflictError, TaskFailedError) as error:
+                    if not retries.wait(error, is_new=self.progress.is_new):
                         raise
-                    retries -= 1
-                    log.info("batch_meets_conflict", table=self.table, batch_id=batch.batch_id, why=str(conflict))
-                    self.lease.ask_for_turn()
-                    clock.sleep_s(_PAUSE_S * (1 + clock.jitter()))
         finally:
             self.lease.end_turn()
             # Do not release between retries: that would withdraw our request for a turn.
             if not keeps_table:
                 self.services.end_clustering(batch.spread)
                 self.lease.release()
-
-    def _wait_for_clustering(self, batch: Batch, conflict: CommitConflictError) -> bool:
-        """Whether a batch met a clustering of this sink. It has ended now, so the batch can be written again."""
-        if not (batch.workers.can_repeat and self.lease.is_held and self.services.end_clustering(batch.spread)):
-            return False
-        log.info("batch_waited_for_clustering", table=self.table, batch_id=batch.batch_id, why=str(conflict))
-        self._forget_profiles()
-        return True
 
     def _write_once(self, batch: Batch, options: WriteOptions, timing: PhaseClock) -> BatchSummary:
         self.progress.reset()

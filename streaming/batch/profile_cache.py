@@ -1,6 +1,6 @@
 """The write profile of one table, kept from batch to batch, and built again when it cannot be trusted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -11,11 +11,11 @@ from streaming.plan.write_profile import (
     COMMITS_REMEMBERED,
     FILES_REMEMBERED,
     PATHS_REMEMBERED,
+    CommitSize,
     WriteProfile,
     apply_commit,
     apply_foreign_commit,
     base_file_stats,
-    commit_size,
     fresh_profile,
     is_understood,
     learn_listed,
@@ -26,7 +26,6 @@ from table.log import get_logger
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.instant import WRITE_ACTIONS, Action
-from table.timeline.metadata.commit import CommitMetadata
 from table.view.file_system_view import walk_file_groups
 
 FOOTERS_SAMPLED = 3
@@ -87,7 +86,10 @@ class ProfileCache:
             metadata = snapshot.commits.find(instant)
             if metadata is None or not is_understood(instant, metadata):
                 return None
-            profile = apply_foreign_commit(profile, instant, metadata, self._sample_footers(metadata), self._limit)
+            bases = base_file_stats(metadata.stats)
+            few = [(stat.path, stat.file_size_bytes) for stat in bases[:FOOTERS_SAMPLED]]
+            footers = self._sample_footers(few, len(bases))
+            profile = apply_foreign_commit(profile, instant, metadata, footers, self._limit)
             log.debug(
                 "foreign_commit_applied",
                 table=self._storage.base_uri,
@@ -99,9 +101,10 @@ class ProfileCache:
     def _build(self, snapshot: Snapshot) -> WriteProfile:
         sizes, writes = [], snapshot.timeline.completed_of(Action.COMMIT, Action.DELTA_COMMIT)
         for instant in writes[: -COMMITS_REMEMBERED - 1 : -1]:
-            metadata = snapshot.commits.read(instant)
-            if base_file_stats(metadata.stats):
-                sizes.append(commit_size(metadata.stats, self._sample_footers(metadata)))
+            commit = snapshot.commits.find_totals(instant)
+            if commit is not None and commit.base_files:
+                footers = self._sample_footers(commit.sample, commit.base_files)
+                sizes.append(CommitSize(commit.base_bytes, commit.base_rows, footers))
         return fresh_profile(snapshot.timeline.committed_times, sizes, self._list_everywhere(snapshot))
 
     def _list_everywhere(self, snapshot: Snapshot) -> Mapping[str, tuple[LiveFile, ...] | None] | None:
@@ -121,16 +124,20 @@ class ProfileCache:
         log.debug("table_listed", table=self._storage.base_uri, partition_paths=len(found), files=files)
         return found
 
-    def _sample_footers(self, metadata: CommitMetadata) -> int:
-        """Footer bytes of a commit's base files, estimated from a few of them."""
+    def _sample_footers(self, few: Sequence[tuple[str, int]], files: int) -> int:
+        """Footer bytes of a commit's base files, estimated from a few of them.
+
+        Args:
+            few: path and size of these few.
+            files: number of all.
+        """
         sampled = []
-        stats = base_file_stats(metadata.stats)
-        for stat in stats[:FOOTERS_SAMPLED]:
+        for path, size_bytes in few:
             try:
-                sampled.append(read_footer_bytes(self._storage, stat.path, stat.file_size_bytes or None))
+                sampled.append(read_footer_bytes(self._storage, path, size_bytes or None))
             except (HudiError, FileNotFoundError):
                 continue  # the file was cleaned meanwhile; the estimate does not need it
-        return round(sum(sampled) / len(sampled) * len(stats)) if sampled else 0
+        return round(sum(sampled) / len(sampled) * files) if sampled else 0
 
     def advance(self, profile: WriteProfile, instant_time: str, result: TaskResult) -> None:
         """Applies one of our own commits to the profile."""

@@ -9,7 +9,7 @@ from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
 from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
-from table.timeline.metadata.commit import CommitMetadata
+from table.timeline.metadata.commit_totals import CommitTotals
 from table.view.file_group import FileGroup
 
 
@@ -132,20 +132,19 @@ def read_figures(snapshot: Snapshot, instants: Sequence[Instant]) -> dict[str, C
         if not instant.is_completed or instant.action not in WRITE_ACTIONS:
             continue
         with suppress(CorruptFileError):  # `hudistream check` reports the damage
-            commit = snapshot.commits.find(instant)
+            commit = snapshot.commits.find_totals(instant)
             if commit is not None:  # None: the commit was archived after the timeline was listed
                 figures[instant.time] = _figures_of(commit)
     return figures
 
 
-def _figures_of(metadata: CommitMetadata) -> CommitFigures:
-    stats = metadata.stats
+def _figures_of(commit: CommitTotals) -> CommitFigures:
     return CommitFigures(
-        metadata.operation,
-        sum(stat.num_inserts for stat in stats),
-        sum(stat.num_update_writes for stat in stats),
-        sum(stat.num_deletes for stat in stats),
-        len(stats),
-        sum(stat.file_size_bytes for stat in stats),
-        "" if metadata.compacted else metadata.extra.get("schema", ""),
+        commit.operation,
+        commit.inserts,
+        commit.updates,
+        commit.deletes,
+        commit.files,
+        commit.size_bytes,
+        "" if commit.compacted else commit.extra.get("schema", ""),
     )

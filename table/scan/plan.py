@@ -216,14 +216,15 @@ def _slices_of(
 ) -> tuple[list[FileSlice], Pruning]:
     """The slices of the partitions that may hold a row, by partition path and file group."""
     narrow = None if predicate is None or lists_all else _Narrow(snapshot.config, schema, predicate)
-    walked = sorted(snapshot.walk_file_groups(narrow), key=lambda found: found[0])
+    groups = ((path, [group.merged_slice for group in found]) for path, found in snapshot.walk_file_groups(narrow))
+    walked = sorted(groups, key=lambda found: found[0])
     guarantees: list[pc.Expression] = []
     kept = list(range(len(walked)))
     if predicate is not None:
         guarantees = [partition_guarantee(snapshot.table.config, schema, path) for path, _ in walked]
         kept = which_may_hold(predicate.expression, guarantees, schema)
-    slices = [group.merged_slice for number in kept for group in walked[number][1]]
-    files = sum(len(groups) for _, groups in walked)
+    slices = [one for number in kept for one in walked[number][1]]
+    files = sum(len(found) for _, found in walked)
     left_out = 0 if narrow is None else narrow.left_out
     return slices, Pruning(len(walked) + left_out, len(walked) - len(kept) + left_out, files, files - len(slices))
 

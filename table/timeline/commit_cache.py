@@ -14,6 +14,7 @@ from table.timeline.instant import Instant
 from table.timeline.late_writes import LateWrites
 from table.timeline.metadata.avro_commit import decode_avro_commit, decode_outline
 from table.timeline.metadata.commit import CommitMetadata, CommitOutline
+from table.timeline.metadata.commit_totals import CommitTotals, decode_totals, totals_of
 
 CACHED_BYTES = 16 * 1024 * 1024
 _BYTES_PER_STAT = 1_500
@@ -27,18 +28,20 @@ class CommitCache:
 
     Args:
         most_bytes: largest estimated size. The least recently used commits are dropped first; the newest one stays.
+        keeps_large: whether the file of a large commit is kept from its outline to its totals, which a first batch asks
+            for next.
 
     Attributes:
         late_writes: retired writes that a compaction passed, as read from the archive.
     """
 
-    def __init__(self, storage: Storage, *, most_bytes: int = CACHED_BYTES) -> None:
-        self._storage, self._most_bytes = storage, most_bytes
+    def __init__(self, storage: Storage, *, most_bytes: int = CACHED_BYTES, keeps_large: bool = False) -> None:
+        self._storage, self._most_bytes, self._keeps_large = storage, most_bytes, keeps_large
         self.late_writes = LateWrites()
         self._kept: dict[Instant, CommitMetadata] = {}
         self._outlines: dict[Instant, CommitOutline] = {}
         self._bytes = 0
-        # file of the large commit whose outline was decoded last: a first batch asks for the whole commit next
+        # file of the large commit whose outline was decoded last
         self._large: tuple[Instant, bytes] | None = None
 
     def read(self, instant: Instant) -> CommitMetadata:
@@ -66,6 +69,22 @@ class CommitCache:
         data = self._take_large(instant)
         data = data if data is not None else find_instant(self._storage, instant)
         return self.decode(instant, data) if data is not None else None
+
+    def find_totals(self, instant: Instant) -> CommitTotals | None:
+        """The sums of a completed commit; None where it was archived since the timeline was listed.
+
+        Raises:
+            CorruptFileError: its file is damaged.
+        """
+        known = self._find_kept(instant)
+        if known is not None:
+            return totals_of(known)
+        data = self._take_large(instant)
+        data = data if data is not None else find_instant(self._storage, instant)
+        if data is None:
+            return None
+        is_large = len(data) >= _LARGE_BYTES
+        return decode_totals(data, instant.file_name) if is_large else totals_of(self.decode(instant, data))
 
     def read_outline(self, instant: Instant) -> CommitOutline:
         """What a completed commit says without its files.
@@ -114,7 +133,7 @@ class CommitCache:
         if len(data) < _LARGE_BYTES:
             whole = self.decode(instant, data)
             return CommitOutline(whole.operation, whole.extra)
-        self._large = (instant, data)
+        self._large = (instant, data) if self._keeps_large else None
         outline = self._outlines[instant] = decode_outline(data, instant.file_name)
         while len(self._outlines) > _OUTLINES:
             del self._outlines[next(iter(self._outlines))]

@@ -5,6 +5,7 @@ log file belongs to, and whether it counts. A base file counts if its instant is
 active commit (then the base file's instant was retired to the archive).
 """
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -74,7 +75,7 @@ class LogFile:
 DataFile = BaseFile | LogFile
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileSlice:
     """One version of a file group: a base file, and the log files that change its records.
 
@@ -98,7 +99,7 @@ class FileSlice:
         return (*((self.base_file,) if self.base_file is not None else ()), *self.log_files)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileGroup:
     """All slices of one file group, newest first.
 
@@ -127,8 +128,9 @@ class FileGroup:
         (AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn). Change logs are left out.
         """
         newest = next((at for at, found in enumerate(self.slices) if found.base_file is not None), len(self.slices) - 1)
-        logs = [log for found in reversed(self.slices[: newest + 1]) for log in found.log_files if not log.suffix]
-        return replace(self.slices[newest], log_files=tuple(logs))
+        logs = tuple(log for found in reversed(self.slices[: newest + 1]) for log in found.log_files if not log.suffix)
+        found = self.slices[newest]
+        return found if logs == found.log_files else replace(found, log_files=logs)
 
     @property
     def current_files(self) -> tuple[BaseFile | LogFile, ...]:
@@ -246,7 +248,9 @@ def parse_data_files(partition_path: str, entries: Iterable[FileInfo]) -> tuple[
             continue
         base = parse_base_file(entry.name)
         if base is not None:
-            bases.append(BaseFile(partition_path, entry.name, base.file_id, base.instant_time, entry.size_bytes))
+            # files of one commit share the text of its time: a plan of a million files holds them all
+            time = sys.intern(base.instant_time)
+            bases.append(BaseFile(partition_path, entry.name, base.file_id, time, entry.size_bytes))
             continue
         log = parse_log_file(entry.name)
         if log is not None:

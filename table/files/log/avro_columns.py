@@ -74,6 +74,9 @@ class _Fixed(Decoder):
             return pa.array(raw[:, 0] != 0)
         return pa.array(np.ascontiguousarray(raw).view(self._kind)[:, 0])
 
+    def skip(self, cursors: Cursors) -> None:
+        cursors.skip(self._kind.itemsize)
+
 
 class _Bytes(Decoder):
     """Text and bytes. Values of a fixed type have its size and no length."""
@@ -136,8 +139,11 @@ class _Union(Decoder):
 
     def __init__(self, value: Decoder, branch: int, branches: int) -> None:
         self.arrow, self._value, self._branch, self._count = value.arrow, value, branch, branches
+        self._byte = branch * 2 if branch < 64 else -1  # the branch's number; no byte is it if it takes two
 
     def read(self, cursors: Cursors) -> pa.Array:
+        if cursors.skip_byte(self._byte):
+            return self._value.read(cursors)
         present, rows = self._branches(cursors)
         if len(rows) == len(cursors):
             return self._value.read(cursors)
@@ -149,6 +155,9 @@ class _Union(Decoder):
         return values.take(pa.array(np.cumsum(present) - 1, mask=~present))
 
     def skip(self, cursors: Cursors) -> None:
+        if cursors.skip_byte(self._byte):
+            self._value.skip(cursors)
+            return
         _, rows = self._branches(cursors)
         inner = cursors.part(rows)
         self._value.skip(inner)

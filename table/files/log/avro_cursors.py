@@ -11,6 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 _PADDING = 16
+_MORE = np.uint8(0x80)  # the bit of a byte of a number that another one follows
+# the numbers of one byte, zigzag
+_SMALL = np.array([byte >> 1 ^ -(byte & 1) for byte in range(0x80)], np.int64)
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -39,8 +42,15 @@ class Cursors:
             ValueError: a cursor would pass the end of its record.
         """
         self.at = self.at + lengths
-        if (self.at > self.ends).any():
+        if np.count_nonzero(self.at > self.ends):  # counting is quicker than any() for few records
             raise ValueError("a field ends behind its record")
+
+    def skip_byte(self, byte: int) -> bool:
+        """Moves each cursor on by one byte, if that is this byte in every record. Returns False if it is another one."""
+        if np.count_nonzero(self.data.take(self.at) != byte):
+            return False
+        self.skip(1)
+        return True
 
     def longs(self) -> Longs:
         """Reads a zigzag number of each record.
@@ -48,7 +58,10 @@ class Cursors:
         Raises:
             ValueError: a number is longer than ten bytes, or ends behind its record.
         """
-        byte = self.data[self.at]
+        byte = self.data.take(self.at)
+        if not np.count_nonzero(byte >= _MORE):
+            self.skip(1)
+            return np.asarray(_SMALL.take(byte), np.int64)
         value = (byte & np.uint8(0x7F)).astype(np.uint64)
         lengths = np.ones(len(self), np.int64)
         more = np.flatnonzero(byte >= 0x80)
@@ -68,7 +81,7 @@ class Cursors:
     def lengths(self) -> Longs:
         """Reads a length of each record, and checks that it fits into the record."""
         found = self.longs()
-        if (found < 0).any() or (found > self.ends - self.at).any():
+        if np.count_nonzero(found < 0) or np.count_nonzero(found > self.ends - self.at):
             raise ValueError("a length is greater than the record")
         return found
 

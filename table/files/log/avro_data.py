@@ -109,12 +109,10 @@ def read_avro_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterat
     Raises:
         CorruptFileError: when the content cannot be decoded with that schema.
     """
-    wanted = frozenset(columns)
     try:
         text = block.header[Header.SCHEMA]
-        schema = relaxed(pa.schema([field for field in from_avro(text) if field.name in wanted]))
-        avro = _parsed(text)
-        decoder, content = RowDecoder(avro, columns), memoryview(block.content)
+        decoder, schema = _reader_of(text, tuple(columns))
+        content = memoryview(block.content)
         starts, ends = _places(content)
         for first, last in _batches(starts, ends):
             # copies the records of one batch only: the whole content may be large
@@ -123,7 +121,7 @@ def read_avro_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterat
             try:
                 yield decoder.read(data, begins, behind).cast(schema)
             except LongListError:
-                yield _one_by_one(data, avro, begins, behind, schema)
+                yield _one_by_one(data, _parsed(text), begins, behind, schema)
     except CorruptFileError as error:
         raise CorruptFileError(f"{name}: {error}") from error
     except Exception as error:  # the block brings its own schema, and a damaged block can fail in any way
@@ -133,6 +131,14 @@ def read_avro_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterat
 @lru_cache(maxsize=16)
 def _parsed(text: str) -> Any:
     return json.loads(text)
+
+
+@lru_cache(maxsize=16)
+def _reader_of(text: str, columns: tuple[str, ...]) -> tuple[RowDecoder, pa.Schema]:
+    """The decoder of the wanted columns of a schema, and their Arrow types. It keeps nothing of what it reads."""
+    wanted = frozenset(columns)
+    schema = relaxed(pa.schema([field for field in from_avro(text) if field.name in wanted]))
+    return RowDecoder(_parsed(text), columns), schema
 
 
 @lru_cache(maxsize=16)

@@ -53,19 +53,40 @@ def decode_record(name: str, data: bytes, file: str = "") -> dict[str, Any]:
         raise CorruptFileError(f"{file or 'it'} is not an Avro file with a {name}: {error!r}") from error
 
 
-def decode_fields(data: bytes, names: Collection[str]) -> dict[str, Any] | None:
+def decode_fields(
+    data: bytes, names: Collection[str], within: Mapping[str, Collection[str]] | None = None
+) -> dict[str, Any] | None:
     """Some fields of the one record of a container file. The others are passed over, which is quicker.
+
+    Args:
+        data: the file's bytes.
+        names: the fields of the record.
+        within: name of a record in it -> the fields of that record; other records keep all of theirs.
 
     Returns:
         The fields; None where they cannot be read alone. `decode_record` says what is wrong with a damaged file.
     """
     try:
         written: Any = fastavro.reader(io.BytesIO(data)).writer_schema
-        wanted = {**written, "fields": [one for one in written["fields"] if one["name"] in names]}
+        wanted = _narrowed(written, {written["name"].rpartition(".")[2]: names, **(within or {})})
         record: Any = next(iter(fastavro.reader(io.BytesIO(data), fastavro.parse_schema(wanted, named_schemas={}))))
         return dict(record)
     except Exception:  # noqa: BLE001 the file contains its schema, and a damaged one can raise any error
         return None
+
+
+def _narrowed(schema: Any, names: Mapping[str, Collection[str]]) -> Any:
+    """An Avro schema whose records of these names have only some fields."""
+    if isinstance(schema, list):
+        return [_narrowed(one, names) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: _narrowed(schema[key], names) for key in ("type", "items", "values") if key in schema}
+    if "fields" in schema:
+        kept = names.get(str(schema.get("name")).rpartition(".")[2])
+        fields = [one for one in schema["fields"] if kept is None or one["name"] in kept]
+        inner["fields"] = [{**one, "type": _narrowed(one["type"], names)} for one in fields]
+    return {**schema, **inner}
 
 
 @contextmanager

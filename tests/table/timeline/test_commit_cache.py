@@ -11,6 +11,7 @@ from table.storage.local import LocalStorage
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata, WriteStat, encode_commit
+from table.timeline.metadata.commit_totals import totals_of
 
 METADATA = CommitMetadata((WriteStat("f", "p/f", "p", num_writes=3),), "INSERT", {"schema": "s"})
 
@@ -161,16 +162,17 @@ def test_of_a_large_commit_the_outline_alone_is_kept(store):
         cache.read_outline(completed("3"))
 
 
-@pytest.mark.parametrize("ask", ["read", "find"])
+@pytest.mark.parametrize("ask", ["read", "find", "find_totals"])
 def test_a_large_commit_is_read_once_for_its_outline_and_the_whole(store, ask):
     many = [CommitMetadata(METADATA.stats * (2_000 + number), "UPSERT", {"schema": "s"}) for number in range(3)]
     for number, commit in enumerate(many):
         put(store, completed(str(number)), encode_commit(commit))
-    cache = CommitCache(store, most_bytes=0)
+    cache = CommitCache(store, most_bytes=0, keeps_large=True)
+    wanted = [totals_of(one) for one in many] if ask == "find_totals" else many
     list(cache.find_outlines([completed(str(number)) for number in range(3)]))
     reads(store)
-    assert getattr(cache, ask)(completed("2")) == many[2]
+    assert getattr(cache, ask)(completed("2")) == wanted[2]
     assert reads(store) == []
     assert cache._large is None, "the bytes go when they were used"
-    assert getattr(cache, ask)(completed("1")) == many[1]
+    assert getattr(cache, ask)(completed("1")) == wanted[1]
     assert reads(store) == ["read .hoodie/1.commit"]

@@ -16,7 +16,7 @@ help:
 	@echo "make docs      the site, into build/site"
 	@echo "make bench     measure against Hudi, Iceberg, Delta and bare Parquet (hours)"
 	@echo "make profile   where the time of a steady batch goes (a minute; WORKLOAD=A)"
-	@echo "make soak      2,000 batches, or BATCHES=…: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files; VERSION=9)"
+	@echo "make soak      2,000 batches, or BATCHES=…: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files; VERSION=9; STORE=s3: an hour)"
 	@echo "make torture   an hour of simulated worlds, then real processes that are killed and stopped (MINUTES=60, CHAOS_MINUTES=10)"
 	@echo "make places    tests with real components, started for them (PLACE=catalogs, cluster, kafka, pysparks, router or stores; STORE=azure)"
 	@echo "make setup     make .venv (the others do it by themselves)"
@@ -40,6 +40,7 @@ RUN = PYTHONDONTWRITEBYTECODE= JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" PY
 # cow: copy-on-write; mor: merge-on-read
 TABLE_TYPE ?= cow
 BATCHES ?= 2000
+STORE ?= disk
 demo: setup
 	@$(RUN) $(BIN)/python examples/flights.py --table-type $(TABLE_TYPE)
 
@@ -123,7 +124,7 @@ profile: setup
 VERSION ?= 6
 # 2,000 batches with cleaning and archival on; figures and pictures go to docs/soak
 soak: setup
-	$(RUN) $(BIN)/python benchmarks/soak.py --table-type $(TABLE_TYPE) --version $(VERSION) --batches $(BATCHES)
+	$(RUN) $(BIN)/python benchmarks/soak.py --table-type $(TABLE_TYPE) --version $(VERSION) --batches $(BATCHES) --store $(STORE)
 
 # worlds as long as time allows, then each rule of the protocol taken out; benchmarks/results/torture.json
 MINUTES ?= 60

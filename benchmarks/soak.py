@@ -3,11 +3,13 @@
 Asserts that batch time, memory, entries below ``.hoodie``, snapshot reads and versions a file group stay flat from the
 second tenth of the batches to the last, and writes the figures and a picture to ``docs/soak``. With
 ``--table-type mor`` half of the rows are updates, and compactions run beside the batches: log files of a slice stay
-flat, too (``docs/soak/mor``). With ``--version 9`` the table is one of Hudi 1.1 (``docs/soak/v9``).
+flat, too (``docs/soak/mor``). With ``--version 9`` the table is one of Hudi 1.1 (``docs/soak/v9``). With ``--store s3``
+it is on a server that speaks S3, in a process of its own (``docs/soak/s3``): 2,000 batches take most of an hour.
 """
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import shutil
@@ -18,6 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import psutil
 import pyarrow as pa
@@ -68,16 +71,46 @@ def generate(folder, batches, has_logs):
     return KNOWN if has_logs else batches * ROWS
 
 
-def sizes(table):
+@contextlib.contextmanager
+def s3_server():
+    """Serves S3 from a process of its own. Yields what fsspec needs to reach it."""
+    import s3fs
+
+    port = 40_000 + os.getpid() % 20_000
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    client = {"endpoint_url": f"http://127.0.0.1:{port}", "region_name": "eu-west-1"}
+    options = {"key": "test", "secret": "test", "client_kwargs": client}
+    try:
+        for _ in range(100):
+            try:
+                s3fs.S3FileSystem(**options, skip_instance_cache=True).mkdir("lake")
+                break
+            except Exception:
+                time.sleep(0.2)
+        yield options
+    finally:
+        server.terminate()
+
+
+def files_below(table, storage_options):
+    """Paths of all files of a table, relative to it."""
+    fs, root = fsspec.url_to_fs(table, **(storage_options or {}))
+    fs.invalidate_cache()
+    return [file.removeprefix(root).lstrip("/") for file in fs.find(root)]
+
+
+def sizes(table, storage_options):
     """Entries of the active timeline, most versions of a file group, and file groups."""
-    meta = os.path.join(table, ".hoodie")
-    instants = os.path.join(meta, "timeline")
-    entries = sum(not entry.is_dir() for entry in os.scandir(instants if os.path.isdir(instants) else meta))
+    files = files_below(table, storage_options)
+    instants = [file for file in files if file.startswith(".hoodie/timeline/")]
+    at = ".hoodie/timeline" if instants else ".hoodie"
+    entries = sum(os.path.dirname(file) == at for file in files)
     versions = collections.Counter(
-        file.split("_")[0]
-        for folder, _, files in os.walk(table)
+        os.path.basename(file).split("_")[0]
         for file in files
-        if file.endswith(".parquet") and not folder.startswith(meta)
+        if file.endswith(".parquet") and not file.startswith(".hoodie/")
     )
     return entries, max(versions.values(), default=0), len(versions)
 
@@ -111,52 +144,52 @@ def processor_s():
     return spent
 
 
-def read(table):
+def read(table, storage_options):
     """How long a snapshot takes, most log files of one of its slices, and its rows.
 
     Another process reads it: what a reader of a table that grows needs is not memory of the sink.
     """
-    command = [sys.executable, __file__, "--read", table]
+    command = [sys.executable, __file__, "--read", table, "--storage-options", json.dumps(storage_options)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=Path(__file__).parent.parent)
     return json.loads(done.stdout)
 
 
-def read_here(table):
+def read_here(table, storage_options):
     """What `read` gives, in this process."""
     from table import HudiTable
 
     started = time.perf_counter()
-    scan = HudiTable.open(table).scan()
+    scan = HudiTable.open(table, storage_options).scan()
     rows = sum(batch.num_rows for batch in scan.to_batches())
     seconds = time.perf_counter() - started
     return seconds, max(len(found.log_files) for found in scan.plan().slices), rows
 
 
-def stream(place, has_logs, keys, looks_every, version):
+def stream(place, has_logs, keys, looks_every, version, storage_options):
     from pyspark.sql import SparkSession
 
     from streaming import HudiSink
 
-    table = os.path.join(place, "table")
+    table = "s3://lake/table" if storage_options else os.path.join(place, "table")
     builder = SparkSession.builder.master("local[2]").appName("soak").config("spark.driver.memory", "2g")
     for key, value in {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4"}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     options = {**OPTIONS, **(MERGE_ON_READ if has_logs else {}), "hoodie.write.table.version": str(version)}
-    sink, samples = HudiSink(table, options), []
+    sink, samples = HudiSink(table, options, storage_options), []
 
     def write(batch, batch_id):
         started, spent = time.perf_counter(), processor_s()
         sink(batch, batch_id)
         seconds, spent = time.perf_counter() - started, processor_s() - spent
         if batch_id % looks_every == 0:
-            read_s, logs, rows = read(table)
+            read_s, logs, rows = read(table, storage_options)
             # a table that gets rows alone grows: what a row costs must not
-            slow = [read_s if has_logs else read_s * 1_000_000 / rows, logs, *memory()]
+            slow = [*sizes(table, storage_options), read_s if has_logs else read_s * 1_000_000 / rows, logs, *memory()]
         else:
-            slow = samples[-1][5:]
-        samples.append([seconds, spent, *sizes(table), *slow])
+            slow = samples[-1][2:]
+        samples.append([seconds, spent, *slow])
         if batch_id % 100 == 0:
             print(f"batch {batch_id}: {samples[-1]}", file=sys.stderr, flush=True)
 
@@ -166,7 +199,7 @@ def stream(place, has_logs, keys, looks_every, version):
         availableNow=True
     ).start().awaitTermination()
     sink.stop()
-    rows = read(table)[2]
+    rows = read(table, storage_options)[2]
     assert rows == keys, f"{rows} rows of {keys}"
     assert sink.services.failures == 0, sink.services.last_error
     return samples
@@ -177,14 +210,17 @@ def main():
     parser.add_argument("--batches", type=int, default=2000)
     parser.add_argument("--table-type", choices=("cow", "mor"), default="cow")
     parser.add_argument("--version", type=int, choices=(6, 8, 9), default=6, help="of the table")
+    parser.add_argument("--store", choices=("disk", "s3"), default="disk", help="where the table is")
     parser.add_argument("--read", metavar="TABLE", help="read it once, and say how long that took")
+    parser.add_argument("--storage-options", type=json.loads, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.read:
-        print(json.dumps(read_here(given.read)))
+        print(json.dumps(read_here(given.read, given.storage_options)))
         return
     batches, has_logs = given.batches, given.table_type == "mor"
     docs = DOCS / "mor" if has_logs else DOCS
     docs = docs if given.version == 6 else docs / f"v{given.version}"
+    docs = docs if given.store == "disk" else docs / given.store
     import logging
 
     import structlog
@@ -193,7 +229,9 @@ def main():
     place = tempfile.mkdtemp()
     try:
         keys = generate(os.path.join(place, "in"), batches, has_logs)
-        samples = stream(place, has_logs, keys, max(7, batches // 100) | 1, given.version)
+        looks_every = max(7, batches // 100) | 1
+        with s3_server() if given.store == "s3" else contextlib.nullcontext() as storage_options:
+            samples = stream(place, has_logs, keys, looks_every, given.version, storage_options)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     columns = dict(

@@ -76,6 +76,15 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_by_clusterings(seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+BESIDE = quick(1, range(60))
+
+
+@pytest.mark.parametrize("seed", BESIDE)
+def test_nothing_is_lost_doubled_resurrected_or_hidden_by_clusterings_beside_batches(seed):
+    found = worlds.run(seed, worlds.build_clustered_beside)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 # a batch decided and not visible, log files of a batch that gave way: a plan lacked the one and named the others
 PLANNED = quick(2, (54, 154, *range(54), 122, 175))
 
@@ -275,6 +284,7 @@ BY_SEED = {
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 111),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 497),
+    "files of a second attempt": ("17: an attempt deletes nothing before its end", worlds.build_clustered_beside, 15),
     "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 79),
 }  # fmt: skip
 

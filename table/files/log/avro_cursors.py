@@ -46,7 +46,7 @@ class Cursors:
             raise ValueError("a field ends behind its record")
 
     def skip_byte(self, byte: int) -> bool:
-        """Moves each cursor on by one byte, if that is this byte in every record. Returns False if it is another one."""
+        """Moves each cursor on by one byte, if every record has this byte there. Returns False if one has not."""
         if np.count_nonzero(self.data.take(self.at) != byte):
             return False
         self.skip(1)

@@ -10,11 +10,12 @@ from streaming.batch.record_index import see_index
 from table import clock
 from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import update_properties
-from table.errors import TimelineMovedError
+from table.errors import HudiError, TimelineMovedError
 from table.metadata_table import drop, keep
 from table.metadata_table.metadata_table import METADATA_FOLDER, count_groups, slices_in
 from table.metadata_table.read_record_index import RecordIndex
 from table.metadata_table.record_index import new_locations
+from table.references.strays import delete_strays
 from table.scan import pinned
 from table.services.archival import archival, retired
 from table.services.archival.plan import Unseen
@@ -141,6 +142,19 @@ def _complete_now(storage, instant, content, completion_time=None):
     return active_timeline.complete_instant(storage, instant, content, completion_time)
 
 
+_carry_out = execution._carry_out
+
+
+def _carry_out_or_delete(snapshot, planned, *given):
+    """A failed attempt deletes the files of its instant, whoever wrote them."""
+    try:
+        return _carry_out(snapshot, planned, *given)
+    except HudiError:
+        snapshot.storage.fence(planned.time)
+        delete_strays(snapshot.storage, planned.time, frozenset())
+        raise
+
+
 def _without_locations(storage, config, *_, **__):
     """Rule 18: the commit does not tell its keys."""
     return config, None
@@ -193,6 +207,7 @@ BUILDS = {
     "17: what a clustering replaces counts as written": worlds.build_clustered,
     "17: nothing is written to what a planned clustering replaces": worlds.build_planned_clusterings,
     "17: a plan that lacks a decided commit is withdrawn": worlds.build_planned_clusterings,
+    "17: an attempt deletes nothing before its end": worlds.build_clustered_beside,
     "5: an instant is open before it is requested": worlds.build_reopened,
     "4: a completed file does not come back": worlds.build_slow_batch,
     "15: archival keeps what a batch has not seen": worlds.build_overtaken,
@@ -289,6 +304,7 @@ RULES = {
     "17: a plan that lacks a decided commit is withdrawn": [
         (commit, "withdraw_clusterings", lambda *_: None), (execution, "_check_not_outdated", lambda *_: None),
     ],
+    "17: an attempt deletes nothing before its end": [(execution, "_carry_out", _carry_out_or_delete)],
     # what else belongs to rule 18 is rarer than worlds are many: tests/table/metadata_table/test_keep.py
     "18: the lists know what becomes visible": [(commit, "keep_lists", lambda *_: None)],
     "18: the lists know what a clean deletes": [(completion, "keep_lists", lambda *_: None)],

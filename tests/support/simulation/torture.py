@@ -33,6 +33,7 @@ KINDS = (
     "build_crowd",
     "build_later_version",
     "build_clustered",
+    "build_clustered_beside",
     "build_planned_clusterings",
 )
 

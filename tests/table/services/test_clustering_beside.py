@@ -1,11 +1,13 @@
 """A clustering that a stream plans between two batches, and carries out beside the next ones; or others do."""
 
+import shutil
 import threading
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from clustered_rows import BY_HAND, a_batch
-from faults import dying_process
+from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from snapshots import assert_clean
 
 from streaming import ArrowSink
@@ -18,6 +20,7 @@ from table.services.clustering import clustering, execution
 from table.services.clustering.command import cluster, execute_planned, schedule
 from table.services.clustering.execution import find_planned_elsewhere, find_scheduled
 from table.snapshot import Snapshot
+from table.storage.local import LocalStorage
 from table.transaction import keeper
 from table.transaction.planned_clusterings import load_clustered
 
@@ -259,6 +262,37 @@ def test_a_sink_that_lost_the_table_harms_nothing(tmp_path, held_back, monkeypat
     assert latest(path) == expected
     assert len(clusterings(path)) == (then == "carries it out")
     assert HudiTable.open(path).check().is_sound
+
+
+@EACH_TYPE
+@pytest.mark.parametrize("version", ["6", "8"])
+@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+def test_a_plan_stopped_at_a_storage_call_stands_or_is_absent(tmp_path, table_type, version, step):
+    first = str(tmp_path / "first")
+    before = a_table(first, table_type, version)
+
+    def plan(path, fuse):
+        return schedule(replace(Bare.open(path), storage=FaultyStorage(LocalStorage(path), fuse)), BY_X)
+
+    counted = Fuse()
+    assert plan(shutil.copytree(first, str(tmp_path / "count")), counted) is not None
+    for number in range(1, len(counted.calls) + 1, step):
+        for after in (False, True):
+            path = shutil.copytree(first, str(tmp_path / f"{number}-{after}"))
+            with dying_process(), pytest.raises(PowerCut):
+                plan(path, Fuse(number, after))
+            with a_sink(path, table_type, version, **{"hoodie.clustering.async.enabled": "false"}) as sink:
+                sink.write(a_batch(range(100, 110), 5), 5)
+            expected = before | rows_of(range(100, 110), 5)
+            assert latest(path) == expected, f"call {number}: {counted.calls[number - 1]}"
+            execute_planned(Bare.open(path), WriteOptions().file_settings)
+            assert latest(path) == expected
+            assert not Bare.open(path).load_timeline().pending
+            with a_sink(path, table_type, version) as sink:
+                sink.write(a_batch(range(10), 6), 6)
+            assert latest(path) == expected | rows_of(range(10), 6)
+            assert HudiTable.open(path).check().is_sound
+            assert_clean(path)
 
 
 @EACH_TYPE

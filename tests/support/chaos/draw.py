@@ -7,6 +7,7 @@ WRITERS = ("A", "B")
 PARTITIONS = 3
 OWN_KEYS = 30
 SHARED_KEYS = 8
+CLUSTERS = ("none", "inline", "beside")
 LOCKS = {
     "filesystem": {"hoodie.write.lock.provider": "filesystem"},
     "storage": {
@@ -41,6 +42,7 @@ class Drawn:
     small_files: bool
     operators: int
     readers: int
+    clusters: str
 
     def describe(self):
         """One line for the story."""
@@ -52,6 +54,7 @@ class Drawn:
                 f"lock {self.lock}",
                 f"retained {self.retained}, archive {self.keep_least} to {self.keep_most}",
                 f"compaction after {self.compaction_after} {'inline' if self.inline else 'beside'}",
+                f"clusterings {self.clusters}",
                 f"{self.operators} operators",
                 "s3" if self.storage else "disk",
             ]
@@ -82,6 +85,8 @@ def draw(seed, path, journals, storage=None, seconds=None, **fixed):
     }
     # a die of its own: the other worlds stay what they were
     drawn["version"] = random.Random(f"version {seed}").choice([6, 8, 9])
+    may_cluster = drawn["index"] != "BUCKET"  # the key of a row decides in which file group it lies
+    drawn["clusters"] = random.Random(f"clusters {seed}").choice(CLUSTERS) if may_cluster else "none"
     drawn["keep_least"] += drawn["retained"]
     if storage and drawn["lock"] == "filesystem":
         drawn["lock"] = "none"  # its provider takes folders alone
@@ -110,6 +115,9 @@ def options(drawn, writer):
         "hoodie.compact.inline": str(drawn.inline and drawn.mor).lower(),
         "hoodie.datasource.compaction.async.enable": str(not drawn.inline and drawn.mor).lower(),
         "hoodie.compact.inline.max.delta.commits": str(drawn.compaction_after),
+        "hoodie.clustering.inline": str(drawn.clusters == "inline").lower(),
+        "hoodie.clustering.async.enabled": str(drawn.clusters == "beside").lower(),
+        "hoodie.clustering.inline.max.commits": "3",
         "hoodie.parquet.small.file.limit": "104857600" if drawn.small_files else "0",
         "hoodie.write.lock.client.wait_time_ms_between_retry": "200",
         **({"hoodie.write.concurrency.mode": "optimistic_concurrency_control"} if drawn.several else {}),

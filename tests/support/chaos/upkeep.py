@@ -3,9 +3,12 @@
 import random
 import time
 
+from chaos.draw import options
 from chaos.journal import Journal
 from chaos.process import begin, is_over, open_table, tell_error
 from hudistream import ArchiveSettings, CleanSettings, CompactionSettings, check
+from table.options.write_options import parse_options
+from table.services.clustering.command import execute_planned
 from table.services.compaction.compaction import request_compaction
 
 
@@ -37,6 +40,17 @@ def plan_compaction(drawn):
         request_compaction(open_table(drawn), settings(drawn)[2])
 
 
+def cluster(drawn):
+    if drawn.clusters != "none":
+        open_table(drawn).cluster(shared=drawn.several, lock=parse_options(options(drawn, "A")).options.lock)
+
+
+def execute_clusterings(drawn):
+    if drawn.clusters != "none":
+        given = parse_options(options(drawn, "A")).options
+        execute_planned(open_table(drawn), given.file_settings, shared=drawn.several, lock=given.lock)
+
+
 def examine(drawn):
     check(open_table(drawn), sample=2)
 
@@ -55,7 +69,10 @@ def savepoint(drawn):
     table.delete_savepoint(made)
 
 
-WORK = (archive, archive, archive, clean, clean, compact, plan_compaction, examine, savepoint)
+WORK = (
+    *(archive, archive, archive, clean, clean, compact, plan_compaction, examine, savepoint),
+    *(cluster, execute_clusterings),
+)
 
 
 def main():

@@ -115,11 +115,17 @@ def sizes(table, storage_options):
     return entries, max(versions.values(), default=0), len(versions)
 
 
+def processes():
+    """This process and those below it, but for the server that speaks S3."""
+    me = psutil.Process()
+    return [me, *(one for one in me.children(recursive=True) if "moto.server" not in one.cmdline())]
+
+
 def memory():
     """MiB of this process, of the JVM, and of the largest Python worker."""
-    me = psutil.Process()
+    me, *children = processes()
     jvm = worker = 0
-    for child in me.children(recursive=True):
+    for child in children:
         try:
             size = child.memory_info().rss
             if "java" in child.name():
@@ -133,9 +139,8 @@ def memory():
 
 def processor_s():
     """Seconds of processor time of this process and those below it: what else the machine does is not in it."""
-    me = psutil.Process()
     spent = 0.0
-    for one in [me, *me.children(recursive=True)]:
+    for one in processes():
         try:
             times = one.cpu_times()
         except psutil.Error:

@@ -117,8 +117,12 @@ def sizes(table, storage_options):
 
 def processes():
     """This process and those below it, but for the server that speaks S3."""
-    me = psutil.Process()
-    return [me, *(one for one in me.children(recursive=True) if "moto.server" not in one.cmdline())]
+    found = [psutil.Process()]
+    for child in found[0].children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has ended
+            if "moto.server" not in child.cmdline():
+                found.append(child)
+    return found
 
 
 def memory():

@@ -1,7 +1,7 @@
 """When and how file groups are rewritten so that rows lie where queries look (HoodieClusteringConfig)."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from table.config.choice import Choice
 from table.errors import InvalidConfigError
@@ -96,14 +96,24 @@ class ClusteringSettings(Settings):
     partitions: tuple[str, ...] = option((), Names("partition paths, separated by commas"))
     executors_from_mb: int = option(256, Whole(0))
 
+    @property
+    def way(self) -> str | None:
+        """The option by which a sink clusters its table; None: it does not."""
+        ways = {
+            "hoodie.clustering.inline": self.inline,
+            "hoodie.clustering.async.enabled": self.in_background,
+            "hoodie.clustering.schedule.inline": self.schedules,
+        }
+        return next((name for name, is_set in ways.items() if is_set), None)
+
     def _check(self) -> None:
         """Refuses an invalid pattern, a column named twice, a curve through too few or too many of the columns, and
         two ways of running at once.
         """
-        other = "async.enabled" if self.in_background else "schedule.inline"
         if self.inline and (self.in_background or self.schedules):
+            other = replace(self, inline=False).way
             raise InvalidConfigError(
-                f"hoodie.clustering.inline=true and hoodie.clustering.{other}=true: choose one of them. A clustering "
+                f"hoodie.clustering.inline=true and {other}=true: choose one of them. A clustering "
                 "runs between two batches (inline), beside batches (async), or in another job (schedule)"
             )
         if self.partition_pattern is not None:

@@ -134,12 +134,13 @@ class WriteOptions:
         check_sort_columns(self.tasks.bulk_insert_columns, self.clustering)
 
     def _check_clustering(self) -> None:
-        """Refuses a clustering between batches that cannot be, or would never be due."""
-        if not self.clustering.inline:
+        """Refuses a clustering by the sink that cannot be, or would never be due."""
+        way = self.clustering.way
+        if way is None:
             return
         if self.index.type.has_buckets:
             raise InvalidConfigError(
-                f"hoodie.clustering.inline=true and hoodie.index.type={self.index.type}: the key of a row decides in "
+                f"{way}=true and hoodie.index.type={self.index.type}: the key of a row decides in "
                 "which bucket it lies, so that clustering cannot move it; leave one of them out"
             )
         most, kept = self.clustering.max_commits, self.archive.min_commits

@@ -117,7 +117,7 @@ def options(drawn, writer):
         "hoodie.compact.inline.max.delta.commits": str(drawn.compaction_after),
         "hoodie.clustering.inline": str(drawn.clusters == "inline").lower(),
         "hoodie.clustering.async.enabled": str(drawn.clusters == "beside").lower(),
-        "hoodie.clustering.inline.max.commits": "3",
+        "hoodie.clustering.inline.max.commits": str(min(3, drawn.keep_least)),
         "hoodie.parquet.small.file.limit": "104857600" if drawn.small_files else "0",
         "hoodie.write.lock.client.wait_time_ms_between_retry": "200",
         **({"hoodie.write.concurrency.mode": "optimistic_concurrency_control"} if drawn.several else {}),

@@ -414,6 +414,15 @@ def test_a_clustering_runs_in_one_way(other):
         parsed({"hoodie.clustering.inline": "true", other: "true"})
 
 
+@pytest.mark.parametrize("way", ["inline", "async.enabled", "schedule.inline"])
+def test_one_that_cannot_be_is_refused(way):
+    asked = {f"hoodie.clustering.{way}": "true"}
+    with pytest.raises(InvalidConfigError, match=f"hoodie.clustering.{way}=true and hoodie.index.type=BUCKET"):
+        parsed({**asked, "hoodie.index.type": "BUCKET"})
+    with pytest.raises(InvalidConfigError, match="none would be due"):
+        parsed({**asked, "hoodie.clustering.inline.max.commits": "400"})
+
+
 def test_options_of_flink():
     options = parsed(
         {"clustering.schedule.enabled": "true", "clustering.async.enabled": "true", "clustering.delta_commits": "7"}

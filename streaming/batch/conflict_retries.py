@@ -42,9 +42,10 @@ class ConflictRetries:
             error: why the batch was not committed.
             is_new: whether it is known that the batch was not committed before.
         """
+        has_met = not self._has_waited and self._services.end_clustering()
         if not self._batch.workers.can_repeat:
             return False
-        if not self._has_waited and self._lease.is_held and self._services.end_clustering(self._batch.spread):
+        if has_met and self._lease.is_held:
             self._has_waited = True
             self._tell("batch_waited_for_clustering", error)
             return True

@@ -171,7 +171,7 @@ class MicroBatchWriter:
             self.lease.end_turn()
             # Do not release between retries: that would withdraw our request for a turn.
             if not keeps_table:
-                self.services.end_clustering(batch.spread)
+                self.services.end_clustering()
                 self.lease.release()
 
     def _write_once(self, batch: Batch, options: WriteOptions, timing: PhaseClock) -> BatchSummary:
@@ -195,6 +195,8 @@ class MicroBatchWriter:
         """Writes the batch; the writer holds the table."""
         # Wait before the timeline is read: another writer's commit ends the wait.
         self.lease.wait_for_turn()
+        if not batch.workers.can_repeat:
+            self.services.end_clustering()  # others are written again if they meet it
         # Recovery first: it finishes decided instants, and the ledger must see the result.
         snapshot = self._recovery.run(table, identity, self.lease, self.services)
         turn = find_turn(self._ledger, snapshot, batch, (identity, self.lease))

@@ -23,7 +23,7 @@ from table.timeline.instant import Action
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease
 from table.transaction.liveness import Beside
-from table.transaction.planned_clusterings import withdraw_outdated
+from table.transaction.planned_clusterings import withdraw_outdated, withdraw_signed
 from table.transaction.signs import measure_now_ms
 
 
@@ -65,6 +65,8 @@ class Recovery:
         """
         snapshot = self._end_dead_writes(table, identity, lease)
         self._look_behind_rollbacks(snapshot)
+        mine = self._options.sink.id if services.is_clustering else None
+        withdraw_signed(snapshot, lambda sink_id: sink_id == mine, "the process that planned it runs no more")
         emptied = services.take_emptied()
         if lease.beside is Beside.NO_WRITER:  # other writers could be about to write there
             remove_emptied_partitions(table, emptied)

@@ -13,7 +13,6 @@ from structlog.contextvars import bound_contextvars
 from streaming.batch.service_run import ServiceRun
 from streaming.batch.upkeep_summary import UpkeepSummary
 from table import threads
-from table.config.table_config import load_table_config
 from table.errors import HudiError
 from table.hudi_table import HudiTable
 from table.lock import NO_LOCK, TableLock
@@ -21,7 +20,7 @@ from table.log import get_logger
 from table.options.choices import CleanFailure
 from table.options.write_options import WriteOptions
 from table.services.after_commit import services_of
-from table.services.clustering.service import CLUSTERING, ClusteringService
+from table.services.clustering.service import CLUSTERING
 from table.services.service import Spread, TableService, Trigger
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
@@ -55,6 +54,7 @@ class TableServices:
         lease: Lease | None = None,
     ) -> None:
         self._storage, self._lock = storage, lock
+        self._lease = lease
         self.services: Sequence[TableService[Any]] = services_of(options, lease)
         self._thread: threads.RunningThread | None = None
         self._stopped = self._paused = False
@@ -117,7 +117,9 @@ class TableServices:
                 self._missed = ServiceRun(table, followers) if followers else None
                 return
         run = ServiceRun(table, due, spread=spread).planned(self._note_failure)
-        self._is_clustering = run.plans.get(CLUSTERING) is not None
+        # beside other writers a clustering gives way, and no batch waits for it
+        is_alone = self._lease is not None and not self._lease.is_shared
+        self._is_clustering = is_alone and run.plans.get(CLUSTERING) is not None
         self._is_busy = True
         if Trigger.INLINE in triggers:
             self._carry_out(run)
@@ -173,31 +175,21 @@ class TableServices:
         if snapshot.timeline.pending_of(Action.CLEAN):
             self.after_commit(snapshot, spread)
 
-    def end_clustering(self, spread: Spread | None = None) -> bool:
-        """Waits for the clustering that a batch met, or carries it out now.
+    @property
+    def is_clustering(self) -> bool:
+        """Whether the thread carries a clustering out, or will do so."""
+        return self._is_clustering and self.is_cleaning
 
-        Args:
-            spread: as in `after_commit`.
+    def end_clustering(self) -> bool:
+        """Waits for the clustering that the thread carries out. Calls no store.
 
         Returns:
-            Whether there was one since the last commit. It may have ended since the batch met it.
-
-        Raises:
-            HudiError: the clustering could not be carried out.
+            Whether there was one since the last commit. It may have ended since a batch met it.
         """
-        service = next((one for one in self.services if isinstance(one, ClusteringService)), None)
-        config = load_table_config(self._storage) if service is not None else None
-        if service is None or service.lease.is_shared or config is None:
-            return False
-        table = HudiTable(self._storage, config, self._lock)
         was_clustering, self._is_clustering = self._is_clustering, False
-        if not was_clustering and service.find_own(table) is None:
-            return False
-        self.wait()
-        left = service.find_own(table)  # of a process that died, or the thread failed to end it
-        if left is not None:
-            service.execute(table, left, spread)
-        return True
+        if was_clustering:
+            self.wait()
+        return was_clustering
 
     def start_no_more(self) -> None:
         """Lets running services finish, and starts no more."""

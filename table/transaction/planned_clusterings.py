@@ -1,9 +1,10 @@
 """Clusterings that another engine planned, and has not carried out: writers leave their file groups alone (rule 17)."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 
 from table.errors import ActionPendingError, CorruptFileError, TimelineMovedError
+from table.files.publication import forget_rolled_back
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.references.strays import delete_strays
@@ -18,6 +19,7 @@ from table.timeline.metadata.clustering import (
     decode_clustering_plan,
     is_of_others,
 )
+from table.transaction.heartbeat import delete_heartbeat
 from table.transaction.lock import Step, guarded
 from table.view.file_system_view import list_file_groups
 
@@ -76,7 +78,7 @@ def withdraw_clusterings(snapshot: Snapshot, end: EndRecord) -> None:
     written = end.metadata.file_groups
     for instant, plan in _load_plans(snapshot, end.time):
         if not written.isdisjoint(_groups_of(plan)):
-            _withdraw(snapshot.storage, instant, f"it lacks the commit {end.time}")
+            withdraw_plan(snapshot.storage, instant, f"it lacks the commit {end.time}")
 
 
 def withdraw_outdated(snapshot: Snapshot, known: frozenset[str]) -> frozenset[str]:
@@ -100,9 +102,29 @@ def withdraw_outdated(snapshot: Snapshot, known: frozenset[str]) -> frozenset[st
     for instant, plan in _load_plans(snapshot, None):
         changed = find_changed_since(snapshot, plan) if instant.time not in known else None
         if changed is not None:
-            _withdraw(snapshot.storage, instant, f"file group {changed.file_id} was changed after it was planned")
+            withdraw_plan(snapshot.storage, instant, f"file group {changed.file_id} was changed after it was planned")
         seen.add(instant.time)
     return frozenset(seen)
+
+
+def withdraw_signed(snapshot: Snapshot, spares: Callable[[str], bool], why: str) -> None:
+    """Withdraws clusterings that a sink had planned for its services, and that no sink carries out any more.
+
+    Only a sink that holds the table alone signs a plan. So whoever holds the table after it may withdraw the plan: else
+    the plan would stop every change of its file groups.
+
+    Args:
+        snapshot: the table; the caller holds it.
+        spares: tells whether a plan stays, given the id of the sink that signed it.
+        why: for the log.
+
+    Raises:
+        TimelineMovedError: a clustering ended since the timeline was listed.
+        CorruptFileError: a plan cannot be read.
+    """
+    for instant, plan in _load_plans(snapshot, None):
+        if plan.scheduled_by is not None and not spares(plan.scheduled_by):
+            withdraw_plan(snapshot.storage, instant, why)
 
 
 def find_changed_since(snapshot: Snapshot, plan: ClusteringPlan) -> ClusteredSlice | None:
@@ -141,17 +163,24 @@ def withdraw_clusterings_with(table: HudiTable, deleted: Collection[str], undone
         snapshot = Snapshot.load(table)
         for instant, plan in _load_plans(snapshot, undone):
             if lost := sorted(_files_of(plan).intersection(deleted)):
-                _withdraw(snapshot.storage, instant, f"{lost[0]} was rolled back")
+                withdraw_plan(snapshot.storage, instant, f"{lost[0]} was rolled back")
 
 
-def _withdraw(storage: Storage, instant: Instant, why: str) -> None:
-    """Withdraws a clustering, unless a process of ours that carries it out has decided its commit already (rule 3)."""
+def withdraw_plan(storage: Storage, instant: Instant, why: str) -> None:
+    """Withdraws a clustering, unless a process of ours that carries it out has decided its commit already (rule 3).
+
+    Args:
+        instant: the clustering.
+        why: for the log.
+    """
     if decide_end(storage, EndRecord(instant.time, instant.action, ROLLBACK, "a writer that withdrew it")).is_commit:
         return
     storage.fence(instant.time)
     delete_strays(storage, instant.time, frozenset())
     for state in (State.INFLIGHT, State.REQUESTED):
         delete_instant_file(storage, instant.at(state))
+    delete_heartbeat(storage, instant.time)
+    forget_rolled_back(storage, instant.time)
     log.warning("clustering_withdrawn", table=storage.base_uri, instant_time=instant.time, why=why)
 
 

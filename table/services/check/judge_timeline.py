@@ -51,7 +51,22 @@ def _judge_pending(look: Look, instant: Instant) -> Iterator[Finding]:
         return
     if look.holder.is_alive and action is not Action.RESTORE:
         return  # may be under way
+    is_clustering = action is Action.CLUSTERING or instant.time in look.clusterings
+    yield _pending_clustering(instant) if is_clustering else _pending_service(instant)
+
+
+def _pending_clustering(instant: Instant) -> Finding:
+    advice = (
+        f"`hudistream cluster PATH --execute`, or `hudistream rollback PATH {instant.time}`, unless another engine "
+        "carries it out; no batch changes rows of its file groups until then"
+    )
+    text, why = f"{instant.file_name} is pending", "it is finished by its own command"
+    return Finding(Kind.PENDING_SERVICE, Severity.WARNING, instant.time, text, Repair.REFUSED, why, advice)
+
+
+def _pending_service(instant: Instant) -> Finding:
     severity, repair, why = Severity.NOTE, Repair.REFUSED, "it is finished by its own command"
+    action = instant.action
     if action is Action.ROLLBACK:
         repair, why, advice = Repair.POSSIBLE, "", _NEXT_BATCH
     elif action is Action.CLEAN:
@@ -66,7 +81,7 @@ def _judge_pending(look: Look, instant: Instant) -> Iterator[Finding]:
     else:
         severity, why = Severity.WARNING, "only the writer that began it can finish it"
         advice = "finish it with the writer that began it"
-    yield Finding(Kind.PENDING_SERVICE, severity, instant.time, f"{name} is pending", repair, why, advice)
+    return Finding(Kind.PENDING_SERVICE, severity, instant.time, f"{instant.file_name} is pending", repair, why, advice)
 
 
 def judge_gaps(look: Look) -> Iterator[Finding]:

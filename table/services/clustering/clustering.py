@@ -41,7 +41,7 @@ from table.transaction.commit_facts import PendingCommit
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
 from table.transaction.outcome import LostCommit
-from table.transaction.planned_clusterings import load_clustered
+from table.transaction.planned_clusterings import is_foreign_clustering, load_clustered
 from table.view.file_group import FileSlice
 from table.view.file_system_view import list_file_groups, walk_file_groups
 from table.view.pending_compactions import load_compacting
@@ -196,11 +196,17 @@ def check_nothing_pending(snapshot: Snapshot, apart_from: str | None = None) -> 
         ActionPendingError: names the instant.
     """
     for pending in snapshot.timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING, Action.RESTORE, Action.ROLLBACK):
-        if pending.time != apart_from:
+        if pending.time == apart_from:
+            continue
+        if is_foreign_clustering(snapshot, pending):
             raise ActionPendingError(
-                f"{pending.file_name} is pending: let its writer finish it, or roll it back where its writer is dead "
-                "(`hudistream clean`), and cluster then"
+                f"the clustering {pending.time} is pending: carry it out (`hudistream cluster --execute`), or "
+                f"remove it (`hudistream rollback PATH {pending.time}`), and plan another one then"
             )
+        raise ActionPendingError(
+            f"{pending.file_name} is pending: let its writer finish it, or roll it back where its writer is dead "
+            "(`hudistream clean`), and cluster then"
+        )
 
 
 def check_nothing_came(planned_from: Timeline, now: Timeline) -> None:

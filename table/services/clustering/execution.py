@@ -10,7 +10,7 @@ from table.services.rewriting import Rewriting
 from table.services.rollback.rollback import end_pending
 from table.services.runner import PieceRunner
 from table.snapshot import Snapshot
-from table.timeline.active_timeline import begin_instant, find_instant, read_instant
+from table.timeline.active_timeline import begin_instant, delete_instant_file, find_instant, read_instant
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.clustering import OPERATION, ClusteringPlan, decode_clustering_plan
@@ -192,6 +192,9 @@ def _carry_out(
     begin_heartbeat(storage, time, identity, snapshot.timeline.unseen_from)
     storage.open_staging(time)
     inflight = begin_instant(storage, request)
+    if find_instant(storage, request) is None:  # it was withdrawn, or carried out and archived, since it was read
+        delete_instant_file(storage, inflight)
+        raise InstantEndedError(f"the clustering {time} has ended meanwhile")
     seen = snapshot.again()
     _check_not_outdated(seen, plan, time)
     pending = PendingCommit(inflight, OPERATION, seen, sight=seen.timeline.unseen_from)

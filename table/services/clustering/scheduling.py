@@ -11,11 +11,12 @@ from table.log import get_logger
 from table.options.clustering_settings import ClusteringSettings
 from table.services.clustering.clustering import check_nothing_came, check_nothing_pending, is_due, plan_now
 from table.snapshot import Snapshot
-from table.timeline.active_timeline import delete_instant_file, request_and_list
+from table.timeline.active_timeline import request_and_list
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.clustering import encode_clustering_plan
 from table.transaction.lease import Lease
 from table.transaction.lock import Step, guarded
+from table.transaction.planned_clusterings import withdraw_plan
 from table.transaction.store_clock import wait_past_completed
 
 log = get_logger("hudistream.clustering")
@@ -70,7 +71,7 @@ def schedule_clustering(
             check_nothing_came(before.timeline, now)
             lease.confirm()
         except BaseException:
-            delete_instant_file(storage, requested)
+            withdraw_plan(storage, requested, "a write came while it was planned, or the table changed hands")
             raise
     log.info(
         "clustering_requested",

@@ -11,7 +11,7 @@ from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import BaseFileSettings, HeartbeatSettings
 from table.services.clustering.clustering import is_due
 from table.services.clustering.command import cluster_as_member
-from table.services.clustering.execution import carry_out_scheduled, find_scheduled
+from table.services.clustering.execution import carry_out_scheduled
 from table.services.clustering.scheduling import schedule_clustering
 from table.services.runner import PieceRunner
 from table.services.service import ServiceOutcome, Spread, Trigger
@@ -58,13 +58,10 @@ class ClusteringService:
         """Nothing."""
 
     def plan(self, table: HudiTable) -> Snapshot | None:
-        """The table with the clusterings of this sink on its timeline: requested ones, else a due one.
+        """The table with a new clustering of this sink on its timeline.
 
         None where nothing is due, or where the sink leaves the execution to another job.
         """
-        own = self.find_own(table)
-        if own is not None:
-            return own
         snapshot = Snapshot.load(table)
         if self.settings.in_background and self.lease.is_shared:
             return snapshot if is_due(snapshot, self.settings) else None
@@ -75,13 +72,6 @@ class ClusteringService:
             log.debug("clustering_put_off", table=table.storage.base_uri, why=str(conflict))
             return None
         return snapshot.again() if self.settings.in_background else None
-
-    def find_own(self, table: HudiTable) -> Snapshot | None:
-        """The table, if clusterings are on its timeline that the sink planned and has not carried out; else None."""
-        if not self.settings.in_background or self.lease.is_shared:
-            return None
-        snapshot = Snapshot.load(table)
-        return snapshot if find_scheduled(snapshot, self.sink_id) else None
 
     def execute(self, table: HudiTable, plan: Snapshot, spread: Spread | None = None) -> ServiceOutcome:
         """Carries them out: large ones on other machines, if there are any."""

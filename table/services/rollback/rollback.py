@@ -60,7 +60,7 @@ from table.transaction.heartbeat import (
 )
 from table.transaction.liveness import Beside, Standing, judge_writer
 from table.transaction.lock import Step, guarded
-from table.transaction.planned_clusterings import is_left_alone, withdraw_clusterings_with
+from table.transaction.planned_clusterings import is_foreign_clustering, is_left_alone, withdraw_clusterings_with
 from table.transaction.signs import measure_now_ms
 
 WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING)
@@ -136,8 +136,9 @@ def _end_pending_writes(snapshot: Snapshot, dead: frozenset[str], owner: str, *,
     snapshot = snapshot.again()
     pending = [i for i in snapshot.timeline.pending_of(*WRITES) if i.time in dead or not shared]
     for instant in reversed([i for i in pending if not is_left_alone(snapshot, i)]):
-        # another holder of the lease may have ended it first
-        with suppress(CommitConflictError) if shared else nullcontext():
+        # another holder of the lease may have ended it first, or the services of this writer, if it is a clustering
+        beside = shared or is_foreign_clustering(snapshot, instant)
+        with suppress(CommitConflictError) if beside else nullcontext():
             end_pending(snapshot, instant, owner)
         snapshot = snapshot.again()
     return snapshot

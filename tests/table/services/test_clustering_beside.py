@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import time
 from dataclasses import replace
 
 import pyarrow as pa
@@ -11,7 +12,15 @@ from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from snapshots import assert_clean
 
 from streaming import ArrowSink
-from table import CommitConflictError, HudiTable, InvalidConfigError, TableHeldError, WriteConflictError, read_table
+from table import (
+    CommitConflictError,
+    HudiTable,
+    InvalidConfigError,
+    StorageError,
+    TableHeldError,
+    WriteConflictError,
+    read_table,
+)
 from table.cli.main import main
 from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings
@@ -19,8 +28,11 @@ from table.options.write_options import WriteOptions, parse_options
 from table.services.clustering import clustering, execution
 from table.services.clustering.command import cluster, execute_planned, schedule
 from table.services.clustering.execution import find_planned_elsewhere, find_scheduled
+from table.services.rollback import rollback
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
+from table.timeline.end_record import ROLLBACK, EndRecord, decide_end
+from table.timeline.instant import State
 from table.transaction import keeper
 from table.transaction.planned_clusterings import load_clustered
 
@@ -158,30 +170,135 @@ def test_a_batch_that_replaces_its_partition_path_waits_for_it(tmp_path, held_ba
     assert latest(path) == expected | rows_of(range(0, 20, 2), 2)
 
 
-@EACH_TYPE
-@EACH_VERSION
-def test_the_next_process_carries_out_what_a_dead_one_planned(tmp_path, monkeypatch, table_type, version):
-    path = str(tmp_path / "t")
-    expected = a_table(path, table_type, version)
+def leave_a_plan(path, monkeypatch, form, begun):
+    """A process plans a clustering, and dies before it carries it out, or while it does."""
 
     def die(*_):
         raise WriteConflictError("the process is dead")
 
     with monkeypatch.context() as patched:
-        patched.setattr(execution, "_carry_out", die)
+        patched.setattr(execution, "write_groups" if begun else "_carry_out", die)
         patched.setattr(execution, "_give_up", lambda *_: None)
-        with dying_process(), a_sink(path, table_type, version) as sink:
+        with dying_process(), a_sink(path, *form) as sink:
             sink.write(a_batch(range(100, 110), 2), 2)
-    expected |= rows_of(range(100, 110), 2)
-    assert find_planned_elsewhere(Snapshot.load(Bare.open(path)))
-    with a_sink(path, table_type, version) as sink:  # its first batch already changes rows of the plan
+    (planned,) = find_planned_elsewhere(Snapshot.load(Bare.open(path)))
+    assert planned.state is (State.INFLIGHT if begun else State.REQUESTED)
+    return rows_of(range(100, 110), 2)
+
+
+NEXT = {
+    "the same": {},
+    "clusters no more": {"hoodie.clustering.async.enabled": "false"},
+    "another sink": {"hoodie.datasource.write.streaming.checkpoint.identifier": "another"},
+    "one of several": {"hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+                       "hoodie.datasource.write.streaming.checkpoint.identifier": "another"},
+    "without services": {"hoodie.table.services.enabled": "false"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["before", "during"])
+@pytest.mark.parametrize("then", NEXT)
+@EACH_TYPE
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_what_a_dead_process_planned_stops_no_batch(tmp_path, monkeypatch, table_type, version, then, begun):
+    path = str(tmp_path / "t")
+    expected = a_table(path, table_type, version)
+    expected |= leave_a_plan(path, monkeypatch, (table_type, version), begun)
+    with a_sink(path, table_type, version, **NEXT[then]) as sink:  # its first batch changes rows of the plan
         sink.write(a_batch(range(10), 3), 3)
-    expected |= rows_of(range(10), 3)
+        expected |= rows_of(range(10), 3)
+        assert latest(path) == expected
+        sink.services.wait()
+        assert bool(clusterings(path)) == (then in ("the same", "another sink", "one of several"))
     assert not find_planned_elsewhere(Snapshot.load(Bare.open(path)))
-    assert clusterings(path)
     assert latest(path) == expected
     assert HudiTable.open(path).check().is_sound
     assert_clean(path)
+
+
+@EACH_TYPE
+def test_a_batch_that_cannot_be_repeated_waits_first(tmp_path, held_back, table_type):
+    path = str(tmp_path / "t")
+
+    def a_reader(numbers, ts):
+        return a_batch(numbers, ts).to_reader()
+
+    with a_sink(path, table_type) as sink:
+        sink.write(a_reader(range(40), 0), 0)
+        sink.write(a_reader(range(40, 80), 1), 1)
+        assert held_back.begun.wait(60)
+        threading.Timer(0.3, held_back.set).start()
+        sink.write(a_reader(range(60), 2), 2)
+        assert latest(path) == rows_of(range(60), 2) | rows_of(range(60, 80), 1)
+
+
+def test_a_write_outside_of_a_stream_is_not_over_before_its_clustering(tmp_path):
+    path = str(tmp_path / "t")
+    sink = a_sink(path)  # no `with`: the table is released after each write
+    sink.write(a_batch(range(40), 0))
+    sink.write(a_batch(range(40, 80), 1))
+    assert len(clusterings(path)) == 1
+    assert not sink._writer.lease.is_held
+    sink.stop()
+
+
+def test_a_process_that_is_refused_the_table_leaves_its_plan_alone(tmp_path, held_back):
+    path = str(tmp_path / "t")
+    with a_sink(path) as sink:
+        sink.write(a_batch(range(40), 0), 0)
+        sink.write(a_batch(range(40, 80), 1), 1)
+        assert held_back.begun.wait(60)
+        (planned,) = find_planned_elsewhere(Snapshot.load(Bare.open(path)))
+        other = a_sink(path)
+        with pytest.raises(TableHeldError):
+            other.write(a_batch(range(3), 2))
+        assert find_planned_elsewhere(Snapshot.load(Bare.open(path))) == [planned]
+        held_back.set()
+    assert [one.time for one in clusterings(path)] == [planned.time]
+
+
+def test_recovery_and_the_services_end_a_clustering_at_once(tmp_path, monkeypatch):
+    """The thread has decided to roll back; the next batch finds the decision, and rolls back, too."""
+    path = str(tmp_path / "t")
+    decided, go_on = threading.Event(), threading.Event()
+
+    def fail(*_):
+        raise StorageError("no space left")
+
+    end = execution.end_pending
+
+    def late(snapshot, instant, owner):
+        decide_end(snapshot.storage, EndRecord(instant.time, instant.action, ROLLBACK, owner))
+        decided.set()
+        assert go_on.wait(60)
+        return end(snapshot, instant, owner)
+
+    monkeypatch.setattr(execution, "write_groups", fail)
+    monkeypatch.setattr(execution, "end_pending", late)
+    carry = rollback._carry_out_rollback
+
+    def meet(*given):
+        go_on.set()
+        time.sleep(0.3)
+        return carry(*given)
+
+    with a_sink(path) as sink:
+        sink.write(a_batch(range(40), 0), 0)
+        sink.write(a_batch(range(40, 80), 1), 1)
+        assert decided.wait(60)
+        monkeypatch.setattr(rollback, "_carry_out_rollback", meet)
+        sink.write(a_batch(range(100, 110), 2), 2)
+    assert latest(path) == rows_of(range(40), 0) | rows_of(range(40, 80), 1) | rows_of(range(100, 110), 2)
+    assert not Bare.open(path).load_timeline().pending
+
+
+def test_check_names_the_ways_out(tmp_path):
+    path = str(tmp_path / "t")
+    a_table(path)
+    planned = schedule(Bare.open(path), BY_X)
+    (finding,) = [one for one in HudiTable.open(path).check().findings if one.where == planned.time]
+    assert "cluster PATH --execute" in finding.advice
+    assert f"rollback PATH {planned.time}" in finding.advice
 
 
 @EACH_TYPE

@@ -1,7 +1,16 @@
 """Carries out clusterings that were planned earlier: by another engine, or by a stream for its services."""
 
+from contextlib import suppress
+
 from table.config.writable import check_can_write, check_has_meta_fields
-from table.errors import CommitOutcomeUnknownError, HudiError, InstantEndedError, TableHeldError, WriteConflictError
+from table.errors import (
+    CommitOutcomeUnknownError,
+    HudiError,
+    InstantEndedError,
+    StorageError,
+    TableHeldError,
+    WriteConflictError,
+)
 from table.log import get_logger
 from table.options.clustering_settings import LAYOUT, Layout
 from table.options.groups import BaseFileSettings, HeartbeatSettings
@@ -64,6 +73,11 @@ def carry_out_planned(
         lease.beat_for(planned.time, identity, snapshot.timeline.unseen_from)
         try:
             done.append(_carry_out(snapshot, planned, layout, base_file, lease, identity))
+        except HudiError:
+            lease.beat_for(None)
+            with suppress(StorageError):  # else the next attempt would wait until it expires
+                delete_heartbeat(snapshot.storage, planned.time)
+            raise
         finally:
             lease.beat_for(None)
     return done

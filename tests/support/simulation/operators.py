@@ -133,6 +133,9 @@ def do_cluster_beside(operator, table):
     cluster(table, ClusteringSettings(sort_columns=("v",)), BaseFileSettings(), shared=True)
 
 
+_LIFE = HeartbeatSettings(interval_ms=300)  # as streams have it
+
+
 def do_schedule_clustering(operator, table):
     """`hudistream cluster --schedule-only`, while no other writer holds the table."""
     schedule(table, ClusteringSettings(sort_columns=("v",)))
@@ -145,12 +148,12 @@ def do_schedule_clustering_beside(operator, table):
 
 def do_execute_clusterings(operator, table):
     """`hudistream cluster --execute`, while no other writer holds the table."""
-    execute_planned(table, BaseFileSettings())
+    execute_planned(table, BaseFileSettings(), heartbeat=_LIFE)
 
 
 def do_execute_clusterings_beside(operator, table):
     """The same as one of several writers."""
-    execute_planned(table, BaseFileSettings(), shared=True)
+    execute_planned(table, BaseFileSettings(), heartbeat=_LIFE, shared=True)
 
 
 def do_execute_all_clusterings(operator, table):

@@ -121,7 +121,7 @@ def test_the_help_groups_all_commands_within_80_columns(capsys):
     [
         (["small.file", "clustering"], 0, ["hoodie.clustering.plan.strategy.small.file.limit", "default:", "300"]),
         (["hoodie.datasource.write.precombine.field"], 0, ["hoodie.datasource.write.precombine.field", "class:"]),
-        (["schedule.inline", "clustering"], 0, ["class:    refused", "accepted: false"]),
+        (["partition.ttl.inline"], 0, ["class:    refused", "accepted: false"]),
         (["curve.build"], 0, ["without effect"]),
         (["no.such.word"], 1, ["no option holds no.such.word"]),
         (["hoodie"], 0, ["more: give another word"]),

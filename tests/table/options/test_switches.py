@@ -286,8 +286,7 @@ def test_flinks_spellings_fill_the_fields_of_hudis(options, expected):
         {"compaction.sequence": "LIFO"},
         {"hoodie.logfile.to.parquet.compression.ratio": "0.5"},
         {"hoodie.datasource.write.commitmeta.key.prefix": "my_"},
-        {"hoodie.clustering.schedule.inline": "true"},
-        {"clustering.schedule.enabled": "true"},
+        {"hoodie.partition.ttl.inline": "true"},
     ],
 )
 def test_what_would_change_results_is_refused_with_the_way_out(options):

@@ -9,6 +9,7 @@ from engine import Engine, rows
 from table import InvalidConfigError, parse_options
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_options import WriteOptions
+from table.services.clustering.clustering import LOCALLY
 
 ROOT = Path(__file__).parents[3]
 
@@ -86,8 +87,8 @@ REASONS = {
     "properties that the table itself keeps": (r"table\.|bootstrap\.index|timeline\.history", JVM),
     "internal to the JVM writer": (r"bulkinsert\.schema", JVM),
     "cleaning: one clean at a time, and no bootstrap files": (r"clean", some_file(r"\.clean$")),
-    "clustering: one group after another, with no other writer waiting for its end": (
-        r"clustering", refused(hoodie__clustering__async__enabled="true"),
+    "clustering: one group after another; a batch of the same stream waits for its end": (
+        r"clustering", lambda _: LOCALLY.tasks == 1,
     ),
     "clustering: a curve runs through the ranks of the values, not through their bits": (r"layout\.optimize", JVM),
     "switches of Hudi 0.10: the order is on where sort columns are named": (r"layout\.optimize", JVM),

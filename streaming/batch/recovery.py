@@ -65,8 +65,7 @@ class Recovery:
         """
         snapshot = self._end_dead_writes(table, identity, lease)
         self._look_behind_rollbacks(snapshot)
-        mine = self._options.sink.id if services.is_clustering else None
-        withdraw_signed(snapshot, lambda sink_id: sink_id == mine, "the process that planned it runs no more")
+        withdraw_signed(snapshot, self._options.sink.id if services.is_clustering else None)
         emptied = services.take_emptied()
         if lease.beside is Beside.NO_WRITER:  # other writers could be about to write there
             remove_emptied_partitions(table, emptied)

@@ -1,6 +1,6 @@
-"""Clusterings that another engine planned, and has not carried out: writers leave their file groups alone (rule 17)."""
+"""Clusterings that are planned apart from their execution: writers leave their file groups alone (rule 17)."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from table.errors import ActionPendingError, CorruptFileError, TimelineMovedError
@@ -107,24 +107,23 @@ def withdraw_outdated(snapshot: Snapshot, known: frozenset[str]) -> frozenset[st
     return frozenset(seen)
 
 
-def withdraw_signed(snapshot: Snapshot, spares: Callable[[str], bool], why: str) -> None:
+def withdraw_signed(snapshot: Snapshot, spared: str | None) -> None:
     """Withdraws clusterings that a sink had planned for its services, and that no sink carries out any more.
 
-    Only a sink that holds the table alone signs a plan. So whoever holds the table after it may withdraw the plan: else
-    the plan would stop every change of its file groups.
+    Only a sink that holds the table alone signs a plan. So the next writer of the table may withdraw the plan: else the
+    plan would stop every change of its file groups.
 
     Args:
         snapshot: the table; the caller holds it.
-        spares: tells whether a plan stays, given the id of the sink that signed it.
-        why: for the log.
+        spared: id of the sink whose plans stay, because its services carry one out now; None: no plan stays.
 
     Raises:
         TimelineMovedError: a clustering ended since the timeline was listed.
         CorruptFileError: a plan cannot be read.
     """
     for instant, plan in _load_plans(snapshot, None):
-        if plan.scheduled_by is not None and not spares(plan.scheduled_by):
-            withdraw_plan(snapshot.storage, instant, why)
+        if plan.scheduled_by not in (None, spared):
+            withdraw_plan(snapshot.storage, instant, "the process that planned it runs no more")
 
 
 def find_changed_since(snapshot: Snapshot, plan: ClusteringPlan) -> ClusteredSlice | None:

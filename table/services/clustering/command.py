@@ -148,7 +148,7 @@ def execute_planned(
         HudiError: a clustering could not be carried out; it can be tried again.
     """
     life = heartbeat or HeartbeatSettings()
-    # whoever holds the table has ended what was decided: a plan that lacks it was withdrawn
+    # the hold began with a recovery, which ended what was decided and withdrew the plans that lack it
     with _held(table, life, lock, shared=shared) as (held, lease, identity):
         return carry_out_planned(Snapshot.load(held), layout, base_file, lease, identity, life)
 

@@ -146,7 +146,7 @@ _carry_out = execution._carry_out
 
 
 def _carry_out_or_delete(snapshot, planned, *given):
-    """A failed attempt deletes the files of its instant, whoever wrote them."""
+    """A failed attempt deletes all files of its instant, those of other attempts, too."""
     try:
         return _carry_out(snapshot, planned, *given)
     except HudiError:

@@ -18,15 +18,17 @@ from table.log import get_logger
 from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.keep import drop_indexes
 from table.metadata_table.make import WantedIndexes, make_lists
+from table.metadata_table.make_record_index import GroupKeys
 from table.options.choices import TableCreation
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
+from table.scan.read_slice import SliceContext
+from table.scan.slice_keys import read_slice_keys
 from table.schema.avro_schema import check_batch_columns, from_avro, relaxed, schema_json
 from table.schema.evolution import evolve_schema
 from table.services.conversion.convert import convert_table
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.timeline import Timeline
-from table.view.file_group import BaseFile
 
 log = get_logger("hudistream.sink")
 
@@ -183,16 +185,19 @@ def with_lists(snapshot: Snapshot, options: WriteOptions) -> Snapshot:
     schema = snapshot.load_schema() if options.table.column_stats_enabled else None
     if options.table.column_stats_enabled and schema is None:
         return snapshot  # the second batch makes them: a table without a commit has no columns
-    wanted = WantedIndexes(schema, partial(_newest_files, snapshot) if options.table.record_index_enabled else None)
+    wanted = WantedIndexes(schema, partial(_load_keys, snapshot) if options.table.record_index_enabled else None)
     config = make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, wanted)
     return Snapshot(replace(table, config=config), snapshot.timeline, commits=snapshot.commits)
 
 
-def _newest_files(snapshot: Snapshot, timeline: Timeline) -> Iterator[BaseFile]:
-    """The newest base file of each file group at a timeline."""
-    for _, groups in snapshot.at(timeline).walk_file_groups():
-        newest = (group.latest_slice.base_file for group in groups)
-        yield from (file for file in newest if file is not None)
+def _load_keys(snapshot: Snapshot, timeline: Timeline) -> Iterator[GroupKeys]:
+    """The keys of each file group at a timeline."""
+    now = snapshot.at(timeline)
+    context = SliceContext(now.table, now.slicing, now.load_schema())
+    for _, groups in now.walk_file_groups():
+        for found in (group.merged_slice for group in groups):
+            keys = read_slice_keys(context, found)
+            yield GroupKeys(found.partition_path, found.file_id, found.base_instant_time, keys)
 
 
 def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:

@@ -14,10 +14,10 @@ import pyarrow as pa
 from streaming.plan.task_plan import TaskPlan
 from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.summary import BaseFileSummary
-from table.files.key_changes import KeyChanges
+from table.files.key_changes import KeyChanges, KeyFates
 from table.index.key_lookup import positions_of
 from table.records.behind_deletes import any_behind_delete, may_forget_deletes
-from table.records.merge import combine_rows, delete_flags, merge_rows
+from table.records.merge import MergeRules, combine_rows, delete_flags, merge_rows
 from table.scan.log_deletes import read_slice_deletes
 from table.scan.merge_slice import SliceReading, merge_slice
 from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
@@ -29,41 +29,56 @@ from table.write.context import Attempt, Bucket, BucketType
 from table.write.merge_bucket import Changes
 
 
-def meets_delete(plan: TaskPlan, file_slice: FileSlice, changes: Changes, *, leaves_out: bool) -> bool:
-    """Whether changes must not go to a slice's log, because the log deletes one of their keys.
+def meets_delete(met: pa.Table, changes: Changes, rules: MergeRules, *, leaves_out: bool) -> bool:
+    """Whether changes must not go to a slice's log, because the log deletes one of their keys (pure).
+
+    Args:
+        met: those deletes of the log that have a key of the changes, as from `read_met_deletes`.
+        changes: records for the file group.
+        rules: decide which record wins.
+        leaves_out: whether a pending compaction will leave deleted keys out of the base file in which the next batch
+            looks for them. The next batch would take such a key for new and write it into a second file group.
+    """
+    incoming = changes.incoming
+    are_rows = ~(delete_flags(incoming, rules) | changes.removes)
+    if leaves_out and are_rows[met.column("at").to_numpy()].any():
+        return True
+    return may_forget(incoming, rules) and any_behind_delete(incoming, changes.removes, met, rules)
+
+
+def may_forget(incoming: pa.Table, rules: MergeRules) -> bool:
+    """Whether readers of a log may forget a delete that records of its key follow (pure)."""
+    return may_forget_deletes(rules) and {*rules.ordering_fields} <= {*incoming.column_names}
+
+
+def read_met_deletes(plan: TaskPlan, file_slice: FileSlice, incoming: pa.Table) -> pa.Table:
+    """Those deletes of a slice's log that have a key of incoming records.
 
     Args:
         plan: from the driver.
         file_slice: base file and log files that readers merge.
-        changes: records for the file group.
-        leaves_out: whether a pending compaction will leave deleted keys out of the base file in which the next batch
-            looks for them. The next batch would take such a key for new and write it into a second file group.
+        incoming: the records, with ``_hoodie_record_key``.
+
+    Returns:
+        A row for each delete, oldest first: `at` (int64), the position of the record with its key; `removes` (bool),
+        whether it ignores the ordering value; and the ordering columns.
 
     Raises:
         CorruptFileError: a log file is damaged.
         UnsupportedTableError: a log file has a block that is not supported.
         StorageError: a log file cannot be read.
     """
-    context, rules, incoming = plan.context, plan.context.merge, changes.incoming
-    forgets = may_forget_deletes(rules) and {*rules.ordering_fields} <= {*incoming.column_names}
-    are_rows = ~(delete_flags(incoming, rules) | changes.removes)
-    leaves_out &= bool(are_rows.any())
-    if not forgets and not leaves_out:
-        return False
-    ordering = pa.schema([field for field in context.schema if field.name in rules.ordering_fields])
-    keys = incoming.column(RECORD_KEY).combine_chunks()
+    context = plan.context
+    ordering = pa.schema([field for field in context.schema if field.name in context.merge.ordering_fields])
+    schema = pa.schema([*ordering, ("at", pa.int64()), ("removes", pa.bool_())])
+    keys, tables = incoming.column(RECORD_KEY).combine_chunks(), [schema.empty_table()]
     for deletes in read_slice_deletes(context.storage, file_slice, plan.committed, ordering):
         found = positions_of(pa.chunked_array([deletes.keys]), keys)
-        met = np.flatnonzero(found >= 0)
-        if leaves_out and are_rows[found[met]].any():
-            return True
-        if not forgets:
-            continue
-        ordered = deletes.order.take(pa.array(met))
-        behind = ordered.append_column("at", [found[met]]).append_column("removes", [deletes.removes[met]])
-        if any_behind_delete(incoming, changes.removes, behind, rules):
-            return True
-    return False
+        met = found >= 0
+        order = (column.filter(pa.array(met)) for column in deletes.order.columns)
+        columns = [*order, pa.array(found[met]), pa.array(deletes.removes[met])]
+        tables.append(pa.Table.from_arrays(columns, schema=schema))
+    return pa.concat_tables(tables)
 
 
 def fold_logs(
@@ -92,7 +107,7 @@ def fold_logs(
     try:
         fold = _Fold(plan, file, changes)
         summary = write_base_file(file, fold.rows(file_slice))
-        stat = file.report(summary, KeyChanges(), inserted=fold.inserted, updated=fold.updated, deleted=fold.deleted)
+        stat = file.report(summary, fold.keys, inserted=fold.inserted, updated=fold.updated, deleted=fold.deleted)
         return stat, summary
     except BaseException:
         file.close()
@@ -100,7 +115,7 @@ def fold_logs(
 
 
 class _Fold:
-    """The rows of the next base file, and how many were inserted, updated and deleted."""
+    """The rows of the next base file, how many were inserted, updated and deleted, and which keys came and went."""
 
     def __init__(self, plan: TaskPlan, file: BucketFile, changes: Changes) -> None:
         self._plan, self._file = plan, file
@@ -110,7 +125,14 @@ class _Fold:
             self._removes = np.zeros(len(incoming), np.bool_)
         self._incoming = file.stamp(incoming)
         self._keys = incoming.column(RECORD_KEY).combine_chunks()
+        self._deletes = delete_flags(self._incoming, plan.context.merge) | self._removes
+        self._fates = KeyFates(self._keys)
         self.inserted = self.updated = self.deleted = 0
+
+    @property
+    def keys(self) -> KeyChanges:
+        """The keys that the file group gets and loses, behind the last of `rows`."""
+        return self._fates.changes(self._deletes)
 
     def rows(self, file_slice: FileSlice) -> Iterator[pa.Table]:
         """The rows of the slice with the changes applied, then the new rows."""
@@ -118,13 +140,13 @@ class _Fold:
         schema = relaxed(with_meta_columns(context.schema))
         names, rules = tuple(schema.names), replace(context.merge, deletes_all=False, orders_deletes=True)
         reading = SliceReading(schema, names, rules, self._plan.committed)
-        is_new = ~(delete_flags(self._incoming, context.merge) | self._removes)
         for rows in merge_slice(context.storage, file_slice, reading):
             found = positions_of(rows.column(RECORD_KEY), self._keys)
-            is_new[found[found >= 0]] = False
             merged = merge_rows(self._carried(rows), self._incoming, found, context.merge, self._removes)
+            self._fates.note(found, merged.gone)
             self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted
             yield merged.rows
+        is_new = self._fates.find_new(self._deletes)
         self.inserted = int(is_new.sum())
         yield self._incoming.filter(pa.array(is_new))
 

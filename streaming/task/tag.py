@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from streaming.plan.columns import PROBLEM_COLUMN, SLOT_COLUMN
 from streaming.plan.live_files import as_base_files
 from streaming.plan.task_plan import TaskPlan
+from streaming.task.doubled_keys import without_deleted_rows
 from streaming.task.grouping import group_by_slot, lots_of_keys
 from streaming.task.locate_keys import Located, Locator, list_live_files, owner_of
 from streaming.task.moves import Ways, decide_ways
@@ -125,7 +126,7 @@ class _Tagger:
             located = self._locator.locate_by_index(rows, index, self._files_of)
         if located is None:
             files = self._find_files(pc.unique(rows.column(PARTITION_PATH)).to_pylist())
-            located = self._locator.locate(rows, files)
+            located = without_deleted_rows(self._plan, rows, self._locator.locate(rows, files))
         counts: LookupCounts | None = located.counts
         for part in self._parts(rows, located):
             if len(part.rows):

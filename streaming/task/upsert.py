@@ -17,9 +17,11 @@ from streaming.plan.live_files import as_base_files
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.task.bad_rows import explain_nulls
-from streaming.task.fold_logs import fold_logs, meets_delete
+from streaming.task.doubled_keys import without_deleted_rows
+from streaming.task.fold_logs import fold_logs, may_forget, meets_delete, read_met_deletes
 from streaming.task.grouping import group_by_slot, group_rows, lots_of_keys, whole_groups
 from streaming.task.locate_keys import Locator, list_live_files, owner_of
+from streaming.task.log_keys import find_key_changes
 from streaming.task.log_slots import SlotGroups, list_groups, plain_groups
 from streaming.task.place_rows import Placed, Placer, removes_of
 from streaming.task.report import TaskReport
@@ -27,6 +29,8 @@ from streaming.task.side_by_side import SideBySide
 from table.errors import WriteConflictError
 from table.failures import failing_at
 from table.files.base.summary import BaseFileSummary
+from table.files.key_changes import KeyChanges
+from table.files.names import parse_base_file
 from table.index.key_cache import cache_of_table
 from table.keys.keygen import NO_PARTITION_PATH, partition_path_problem
 from table.records.merge import REMOVES_COLUMN, combine_rows
@@ -98,6 +102,15 @@ def _check_not_clustered(plan: TaskPlan, bucket: Bucket) -> None:
         )
 
 
+def _plain_slice(bucket: Bucket) -> FileSlice:
+    """The slice of a file group without log files."""
+    path, name, file_id = bucket.partition_path, bucket.base_file or "", bucket.file_id
+    parsed = parse_base_file(name)
+    assert parsed is not None
+    time = parsed.instant_time
+    return FileSlice(path, file_id, time, BaseFile(path, name, file_id, time, bucket.base_bytes))
+
+
 class _UpsertTask:
     """Merges slot after slot."""
 
@@ -147,7 +160,10 @@ class _UpsertTask:
         rows, removes = self._storable(rows)
         if not len(rows):
             return
-        located = self._locator.resolve(rows, files) if self._is_tagged else self._locator.locate(rows, files)
+        if self._is_tagged:
+            located = self._locator.resolve(rows, files)
+        else:
+            located = without_deleted_rows(self._plan, rows, self._locator.locate(rows, files))
         self.report.lookup += located.counts
         yield from placer.place(rows.select([*self._plan.context.schema.names, RECORD_KEY]), removes, located)
 
@@ -200,7 +216,8 @@ class _UpsertTask:
         with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
             _check_not_clustered(self._plan, bucket)
             if placed.changes is not None and placed.log is not None:
-                return bucket, self._write_log(bucket, placed.changes, placed.log, groups.merged.get(bucket.file_id))
+                merged = groups.merged.get(bucket.file_id) or _plain_slice(bucket)
+                return bucket, self._write_log(bucket, placed.changes, placed.log, merged)
             if placed.changes is None:
                 writer = BucketWriter(self._plan.context, bucket, self._attempt)
                 return bucket, [write_all(writer, [placed.inserts])]
@@ -214,12 +231,20 @@ class _UpsertTask:
                 older = join(bucket.partition_path, bucket.base_file) if bucket.base_file is not None else None
                 self.report.lookup += self._locator.remember(older, stat.path, summary.contents)
 
-    def _write_log(self, bucket: Bucket, changes: Changes, slot: LogSlot, merged: FileSlice | None) -> list[_Files]:
+    def _write_log(self, bucket: Bucket, changes: Changes, slot: LogSlot, merged: FileSlice) -> list[_Files]:
+        plan, context = self._plan, self._plan.context
         leaves_out = slot.is_behind_plan and not self._changes.is_bucket
-        if merged is not None and meets_delete(self._plan, merged, changes, leaves_out=leaves_out):
-            return [fold_logs(self._plan, merged, self._attempt, changes)]
+        tells_keys = context.tells_keys and not self._changes.is_bucket  # a bucket's keys are not looked up
+        keys: KeyChanges | None = None
+        if leaves_out or tells_keys or may_forget(changes.incoming, context.merge):
+            met = read_met_deletes(plan, merged, changes.incoming)
+            if meets_delete(met, changes, context.merge, leaves_out=leaves_out):
+                return [fold_logs(plan, merged, self._attempt, changes)]
+            if tells_keys:
+                found = find_key_changes(plan, merged, met, changes)
+                keys = context.keys_for_stat(self._attempt, found)
         positions = None
-        if self._plan.context.log_settings.record_positions:
+        if context.log_settings.record_positions:
             changes, positions = with_positions(changes, bucket.base_file)
         written = LogChanges(
             bucket.partition_path,
@@ -229,5 +254,6 @@ class _UpsertTask:
             changes.removes,
             self._changes.adds_only,
             positions,
+            keys,
         )
-        return list(write_log(self._plan.context, self._attempt, written))
+        return list(write_log(context, self._attempt, written))

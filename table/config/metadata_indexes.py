@@ -1,6 +1,6 @@
 """The indexes of a metadata table, and what becomes of them (pure; MetadataPartitionType).
 
-The lists of files and the statistics of columns are maintained, and a record index where base files hold all rows.
+The lists of files and the statistics of columns are maintained, and a record index where rows are stored with keys.
 Other indexes are refused: by an index that lacks a write, Hudi reads and writes wrong rows.
 """
 

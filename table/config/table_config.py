@@ -167,8 +167,8 @@ class TableConfig:
 
     @property
     def tells_keys(self) -> bool:
-        """Whether a write can tell the keys that it adds and deletes: base files hold all rows, with their keys."""
-        return self.table_type == "COPY_ON_WRITE" and self.populate_meta_fields
+        """Whether a write can tell the keys that it adds and deletes: rows are stored with their keys."""
+        return self.populate_meta_fields
 
     @property
     def metadata_indexes(self) -> frozenset[str]:

@@ -3,8 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+Flags = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,47 @@ class KeyChanges:
         """Bytes of their text."""
         arrays = (keys for keys in (*self.added, *self.deleted) if len(keys))
         return sum(pc.sum(pc.binary_length(keys)).as_py() for keys in arrays)
+
+
+class KeyFates:
+    """What becomes of the keys of incoming records, told row by row of the file group that they change.
+
+    Args:
+        keys: of the records (string array without nulls), no key twice.
+    """
+
+    def __init__(self, keys: pa.Array) -> None:
+        self._keys = keys
+        self._was_there, self._stays = np.zeros(len(keys), np.bool_), np.zeros(len(keys), np.bool_)
+
+    def note(self, found: Positions, gone: Positions) -> None:
+        """Notes stored rows.
+
+        Args:
+            found: for each stored row the position of its key, or -1.
+            gone: positions of the stored rows that the records delete.
+        """
+        left = np.ones(len(found), np.bool_)
+        left[gone] = False
+        self._was_there[found[found >= 0]] = True
+        self._stays[found[left & (found >= 0)]] = True
+
+    def find_new(self, deletes: Flags) -> Flags:
+        """The records that add their key.
+
+        Args:
+            deletes: which records delete their key.
+        """
+        return ~deletes & ~self._was_there
+
+    def changes(self, deletes: Flags) -> KeyChanges:
+        """The keys that the file group gets and loses. A key of which another row stays is not lost.
+
+        Args:
+            deletes: which records delete their key.
+        """
+        gone = self._was_there & ~self._stays
+        return KeyChanges(*((self._keys.filter(pa.array(keys)),) for keys in (self.find_new(deletes), gone)))
 
 
 def encode_keys(changes: KeyChanges | None) -> Mapping[str, Sequence[str]] | None:

@@ -14,6 +14,8 @@ from table.metadata_table.statistics import RangesByFile
 from table.timeline.metadata.clean import CleanMetadata
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 
+_KEEPS_KEYS = ("COMPACT", "LOG_COMPACT")  # operations that move rows within their file groups
+
 
 @dataclass(frozen=True)
 class FileChanges:
@@ -110,6 +112,8 @@ def changes_of_commit(metadata: CommitMetadata, written: Written) -> FileChanges
 
 def _keys_of_commit(metadata: CommitMetadata, written: Written) -> KeysByGroup | None:
     """The keys that each file group gets and loses; None where those of a file, or of a replaced one, are unknown."""
+    if metadata.operation in _KEEPS_KEYS:
+        return {}
     told = {(stat.partition_path, stat.file_id): stat.keys for stat in written.stats if stat.keys is not None}
     is_known = all((stat.partition_path, stat.file_id) in told for stat in metadata.stats)
     return told if is_known and not metadata.replaced else None

@@ -35,7 +35,7 @@ from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.groups import EMPTY_DELETE_BLOCK
 from table.metadata_table.index_definitions import DEFINITIONS_FILE, define_record_index, define_statistics
 from table.metadata_table.index_keys import file_id_of
-from table.metadata_table.make_record_index import make_record_index
+from table.metadata_table.make_record_index import GroupKeys, make_record_index
 from table.metadata_table.make_statistics import Records, make_statistics
 from table.metadata_table.metadata_table import MADE, METADATA_FOLDER, GroupKey
 from table.metadata_table.record_codec import schema_of
@@ -48,7 +48,7 @@ from table.timeline.instant import Action, State
 from table.timeline.layout import TimelineLayout, layout_of, name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import Timeline
-from table.view.file_group import BaseFile, CommittedInstants, committed_instants, parse_data_files
+from table.view.file_group import CommittedInstants, committed_instants, parse_data_files
 from table.view.listing import Listing
 
 _TASK = "0-0-0"
@@ -63,11 +63,11 @@ class WantedIndexes:
 
     Attributes:
         schema: table columns without meta columns (Arrow), if statistics of them are wanted.
-        load_files: loads the newest base file of each file group at a timeline, if a record index is wanted.
+        load_keys: loads the keys of each file group at a timeline, if a record index is wanted.
     """
 
     schema: pa.Schema | None = None
-    load_files: Callable[[Timeline], Iterable[BaseFile]] | None = None
+    load_keys: Callable[[Timeline], Iterable[GroupKeys]] | None = None
 
 
 def make_lists(
@@ -105,8 +105,8 @@ def make_lists(
         kept = _statistics_of(config, schema)
         made = _tried(storage, partial(make_statistics, storage, config, kept, schema, listed))
         kept, indexes = (kept, indexes | made) if made else (None, indexes)
-    if wanted.load_files is not None:
-        indexes |= _tried(storage, partial(_make_record_index, storage, config, wanted.load_files(timeline)))
+    if wanted.load_keys is not None:
+        indexes |= _tried(storage, partial(_make_record_index, config, wanted.load_keys(timeline)))
     storage.delete_metafolder(METADATA_FOLDER)
     _write(storage, config, timeline, indexes)
     properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
@@ -134,8 +134,8 @@ def _tried(storage: Storage, make: Callable[[], dict[str, list[Records]]]) -> di
         return {}
 
 
-def _make_record_index(storage: Storage, config: TableConfig, files: Iterable[BaseFile]) -> dict[str, list[Records]]:
-    return {RECORD_INDEX: make_record_index(storage, config, files)}
+def _make_record_index(config: TableConfig, groups: Iterable[GroupKeys]) -> dict[str, list[Records]]:
+    return {RECORD_INDEX: make_record_index(config, groups)}
 
 
 def _statistics_of(config: TableConfig, schema: pa.Schema) -> Statistics:

@@ -105,13 +105,6 @@ class BucketFile:
             (self._attempt.task, self._attempt.take_numbers(len(rows))),
         )
 
-    def _tell(self, keys: KeyChanges) -> KeyChanges | None:
-        """The keys for the write stat. A deleted key that may be elsewhere, too, would leave a record index wrong."""
-        context = self.context
-        if not context.tells_keys or (keys.deleted and not context.has_unique_keys):
-            return None
-        return self._attempt.tell(keys)
-
     def report(
         self, summary: BaseFileSummary, keys: KeyChanges, *, inserted: int, updated: int = 0, deleted: int = 0
     ) -> WriteStat:
@@ -146,5 +139,5 @@ class BucketFile:
             create_ms=0 if previous else spent_ms,
             upsert_ms=spent_ms if previous else 0,
             ranges=self.context.ranges_of(summary),
-            keys=self._tell(keys),
+            keys=self.context.keys_for_stat(self._attempt, keys),
         )

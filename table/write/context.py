@@ -98,15 +98,15 @@ class Attempt:
             self._numbered += count
         return first
 
-    def tell(self, keys: KeyChanges) -> KeyChanges | None:
-        """Keys for a write stat; None where the attempt would tell more than the driver may receive of each task.
+    def may_tell(self, keys: KeyChanges) -> bool:
+        """Whether the attempt may tell keys, beside those that it has told: the driver bounds what each task sends.
 
         Args:
             keys: what a file group gets and loses.
         """
         with self._lock:
             self._told_bytes += keys.size_bytes
-            return keys if self._told_bytes <= _MOST_TOLD_BYTES else None
+            return self._told_bytes <= _MOST_TOLD_BYTES
 
 
 @dataclass(frozen=True)
@@ -154,3 +154,15 @@ class WriteContext:
     def ranges_of(self, summary: BaseFileSummary) -> Ranges | None:
         """The ranges of a base file's columns; None if no column is ranged, or the footer lacks bounds."""
         return ranges_of_footer(summary.footer, self.ranged) if self.ranged else None
+
+    def keys_for_stat(self, attempt: Attempt, keys: KeyChanges) -> KeyChanges | None:
+        """The keys for a write stat; None where they are not wanted, too many, or would leave a record index wrong.
+
+        A deleted key that may be elsewhere, too, would do so.
+
+        Args:
+            attempt: the attempt that tells them.
+            keys: what a file group gets and loses.
+        """
+        is_unsure = not self.has_unique_keys and any(map(len, keys.deleted))
+        return keys if self.tells_keys and not is_unsure and attempt.may_tell(keys) else None

@@ -16,6 +16,7 @@ from table import clock
 from table.errors import StorageError
 from table.files.base.summary import BaseFileSummary
 from table.files.column_ranges import Ranges, ranges_of_rows
+from table.files.key_changes import KeyChanges
 from table.files.log.encode_blocks import data_blocks, delete_block
 from table.files.log.framing import BlockType, LogBlock, encode_block
 from table.files.log.record_positions import RecordPositions
@@ -46,6 +47,7 @@ class LogChanges:
         removes: for each record, whether it removes its key regardless of ordering values.
         are_new: whether the records count as inserted, because no index lookup was made for their keys.
         positions: of the rows that the records change; None if they are not known.
+        keys: what the file group gets and loses by them, if write stats tell it and it is known.
     """
 
     partition_path: str
@@ -55,6 +57,7 @@ class LogChanges:
     removes: Flags
     are_new: bool = False
     positions: RecordPositions | None = None
+    keys: KeyChanges | None = None
 
 
 def with_positions(changes: Changes, base_file: str | None) -> tuple[Changes, RecordPositions | None]:
@@ -237,6 +240,7 @@ class _LogFile:
                 "recordsStats": {"val": None},
             },
             ranges=self.ranges,
+            keys=changes.keys,
         )
 
     def abandon(self) -> None:

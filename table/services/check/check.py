@@ -6,7 +6,6 @@ With ``repair`` the check holds the table, so that no writer that knows leases i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.metadata_table.drop import drop_present_metadata_table
 from table.options.groups import HeartbeatSettings
+from table.scan.read_slice import SliceContext
 from table.services.check.contents import check_contents, choose_files
 from table.services.check.file_lists import check_file_lists
 from table.services.check.finding import CheckReport, Finding, Kind, Repair, found_by_both, in_order
@@ -81,9 +81,11 @@ def _check_metadata_table(table: HudiTable, look: Look, sample: int | None) -> l
     found, schema = check_file_lists(table, look.timeline), _load_schema(table, look)
     if found or schema is None:
         return found
-    files = [file for file in choose_files(look, sample) if isinstance(file, BaseFile)]
-    return check_statistics(table, schema, files) + check_record_index(
-        table, look.timeline, files, partial(choose_files, look, None)
+    files = choose_files(look, sample)
+    bases = [file for file in files if isinstance(file, BaseFile)]
+    context = SliceContext(table, look.committed, schema)
+    return check_statistics(table, schema, bases) + check_record_index(
+        context, look.timeline, files, look.merged_slices
     )
 
 

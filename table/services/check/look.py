@@ -38,6 +38,7 @@ from table.view.file_group import (
     CommittedInstants,
     DataFile,
     FileGroup,
+    FileSlice,
     LogFile,
     committed_instants,
     group_files,
@@ -201,6 +202,10 @@ class Look:
     def current_files(self, folder: Folder) -> list[DataFile]:
         """Base files and log files of a folder that readers of the snapshot see."""
         return [file for group in self.file_groups(folder) for file in group.current_files]
+
+    def merged_slices(self) -> Iterator[FileSlice]:
+        """The slices that readers of the snapshot merge."""
+        return (group.merged_slice for folder in self.folders.values() for group in self.file_groups(folder))
 
 
 def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> Look:

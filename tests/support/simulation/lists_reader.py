@@ -10,7 +10,6 @@ from io import BytesIO
 
 import fastavro
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from table.files.hfile.read_hfile import HFile
 from table.files.log.delete_block import read_deletes
@@ -20,13 +19,13 @@ from table.metadata_table.index_keys import stats_key
 from table.metadata_table.record_codec import decode_record, parsed_schema
 from table.metadata_table.records import ALL_PARTITIONS, combine
 
-from .reader import UnreadableError, needed_files, visible_files
+from .reader import UnreadableError, needed_files, read_groups, visible_files
 
 _OWN = ".hoodie/metadata/"
 _INSTANT = re.compile(r"(\d{17,})(?:_(\d{17,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
 _DATA_BASE = re.compile(r"^([a-zA-Z0-9-]+)_[0-9-]+_([0-9]{17})\.parquet$")
 _DATA_LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.")
-_DECODED, _KEYS = {}, {}
+_DECODED = {}
 
 
 def check_lists(files):
@@ -88,10 +87,9 @@ def _check_statistics(files, needed):
 def _check_record_index(files, needed):
     """The index has each key of the newest snapshot with its file group, and no other: Hudi looks keys up in it."""
     held = {}
-    for path in needed:
-        folder, _, name = path.rpartition("/")
-        for key in _keys_of(files[path][0]):
-            held.setdefault(key, set()).add((folder, name.partition("_")[0]))
+    for group, rows in read_groups(files, [path for path in needed if ".log." not in path], strict=False).items():
+        for key, _ in rows:
+            held.setdefault(key, set()).add(group)
     told = {}
     for number in range(10):
         found = _group(files, "record_index", f"record-index-{number:04d}-0", _Locations())
@@ -101,15 +99,6 @@ def _check_record_index(files, needed):
             raise UnreadableError(f"the record index has {key} at {told.get(key)}, and it is in {min(places)}")
     if told.keys() != held.keys():
         raise UnreadableError(f"the record index has {min(told.keys() - held.keys())}, which no file holds")
-
-
-def _keys_of(data):
-    if data not in _KEYS:
-        if len(_KEYS) > 4000:
-            _KEYS.clear()
-        column = pq.read_table(pa.BufferReader(data), columns=["_hoodie_record_key"])
-        _KEYS[data] = column.column(0).to_pylist()
-    return _KEYS[data]
 
 
 def _indexes(files):

@@ -109,13 +109,17 @@ def read_rows(files, paths):
 def read_visible(files, until=None, *, strict=True):
     """(key, value) of every row that a reader sees; strict: as Hudi shows them."""
     paths = visible_files(files, until)
-    logs = _logs_by_group(files)
-    if not logs:
+    if not _logs_by_group(files):
         return read_rows(files, paths)
+    return [row for rows in read_groups(files, paths, until, strict=strict).values() for row in rows]
+
+
+def read_groups(files, paths, until=None, *, strict=True):
+    """(partition path, file id) -> (key, value) of every row of these base files, with the log files on top of them."""
+    logs, groups = _logs_by_group(files), {}
     done = {time for time in completed(files) if until is None or time <= until}
     first = min(completed(files), default="")
     pending, ended = _pending_compactions(files), _completions(files)
-    rows = []
     for path in paths:
         folder, _, name = path.rpartition("/")
         file_id, _, time = _BASE.match(name).groups()
@@ -128,8 +132,8 @@ def read_visible(files, until=None, *, strict=True):
             if ended.get(base, base) >= time:
                 for _, schema, content in counted:
                     _apply(mine, schema, content)
-        rows += mine.items()
-    return rows
+        groups[folder, file_id] = list(mine.items())
+    return groups
 
 
 def needed_files(files):

@@ -735,7 +735,7 @@ def build_bounded(seed):
 
 
 def build_indexed(seed):
-    """As `build_listed`, and the table, of base files alone, has a record index, too."""
+    """As `build_listed`, and the table has a record index, too."""
     return build_listed(seed, has_record_index=True)
 
 
@@ -774,7 +774,7 @@ def build_listed(seed, *, has_statistics=False, has_record_index=False):
         options["hoodie.metadata.compact.max.delta.commits"] = r.choice(("2", "4", "12"))
     if several:
         options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
-    if r.random() < 0.5 and not has_record_index:
+    if r.random() < 0.5:
         options |= _draw_logs(r)
     config = new_table_config(parse_options({**OPTIONS, **BASE, **options}).options, "t")
     with mock.patch.object(clock, "now_ms", return_value=world.now_ms):

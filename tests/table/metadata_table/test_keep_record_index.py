@@ -167,9 +167,9 @@ def test_a_large_index_is_written_anew_later_and_then_with_all_its_log_files(tmp
     assert_record_index_is_right(path)
 
 
-def test_a_table_with_log_files_is_refused_or_loses_it_by_its_option(tmp_path):
+def test_a_table_without_keys_is_refused_or_loses_it_by_its_option(tmp_path):
     path = str(tmp_path / "t")
-    options = {**form_of(8, "MERGE_ON_READ"), "hoodie.metadata.enable": "true"}
+    options = {**form_of(8, "COPY_ON_WRITE"), "hoodie.metadata.enable": "true", "hoodie.populate.meta.fields": "false"}
     for number in range(2):
         engine = Engine(path, options)
         engine.write(number, rows(range(9), ts=number))

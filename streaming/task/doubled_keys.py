@@ -1,0 +1,107 @@
+"""Keys that several base files of a merge-on-read table hold, and of which some files only hold a deleted row.
+
+A log deletes the row; the base file keeps it until a compaction. A writer that looks up keys by a record index does not
+know the deleted row, and inserts the key into another file group. A lookup in base files then finds both. A change that
+went to both would bring the deleted row back, and the table would have the key twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.plan.task_plan import TaskPlan
+from streaming.task.locate_keys import Located
+from table.index.key_lookup import FileHits
+from table.scan.merge_slice import SliceReading, merge_slice
+from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
+from table.view.file_group import BaseFile
+from table.view.file_system_view import list_file_groups
+
+Flags = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
+
+
+def without_deleted_rows(plan: TaskPlan, rows: pa.Table, located: Located) -> Located:
+    """Leaves out files that hold only a deleted row of a key, where another file holds the key, too.
+
+    Args:
+        plan: from the driver.
+        rows: with ``_hoodie_record_key``.
+        located: where their keys are, by a lookup in base files.
+
+    Returns:
+        The same places. A key of which all rows are deleted keeps one of its files.
+
+    Raises:
+        CorruptFileError: a file is damaged.
+        UnsupportedTableError: a log file has a block that is not supported.
+        StorageError: a file cannot be read.
+    """
+    if plan.logs is None or len(located.hits) < 2:
+        return located
+    doubled = _find_doubled(located.hits, len(rows))
+    if not doubled.any():
+        return located
+    keys = rows.column(RECORD_KEY).combine_chunks()
+    mine = [np.flatnonzero(doubled & _has(hit, len(rows))) for hit in located.hits]
+    dead = [
+        at[~_are_rows(plan, hit.file, keys.take(pa.array(at)))] if len(at) else at
+        for hit, at in zip(located.hits, mine, strict=True)
+    ]
+    return replace(located, hits=_without(located.hits, mine, dead, len(rows)))
+
+
+def _has(hit: FileHits, count: int) -> Flags:
+    found = np.zeros(count, np.bool_)
+    found[hit.sought] = True
+    return found
+
+
+def _find_doubled(hits: Sequence[FileHits], count: int) -> Flags:
+    """The rows whose key is in several files (pure)."""
+    files = np.zeros(count, np.int64)
+    for hit in hits:
+        files += _has(hit, count)
+    return files > 1
+
+
+def _without(
+    hits: Sequence[FileHits], mine: Sequence[Positions], dead: Sequence[Positions], count: int
+) -> tuple[FileHits, ...]:
+    """The hits without deleted rows; of a key that has no other row, the last file stays (pure).
+
+    Args:
+        hits: files that hold keys.
+        mine: for each file the rows whose keys other files hold, too.
+        dead: those of them that are deleted in the file.
+        count: number of rows.
+    """
+    lives, kept = np.zeros(count, np.bool_), []
+    for at, gone in zip(mine, dead, strict=True):
+        lives[np.setdiff1d(at, gone)] = True
+    for hit, gone in zip(reversed(hits), reversed(dead), strict=True):
+        drops = gone[lives[gone]]
+        lives[gone] = True
+        stays = ~np.isin(hit.sought, drops)
+        if stays.any():
+            kept.append(replace(hit, stored=hit.stored[stays], sought=hit.sought[stays]))
+    return tuple(reversed(kept))
+
+
+def _are_rows(plan: TaskPlan, file: BaseFile, keys: pa.Array) -> Flags:
+    """Which of the keys have a row in the slice of a base file."""
+    groups = list_file_groups(plan.listing, file.partition_path, plan.committed)
+    found = next(group.merged_slice for group in groups if group.file_id == file.file_id)
+    if not found.log_files:
+        return np.ones(len(keys), np.bool_)
+    rules = replace(plan.context.merge, deletes_all=False, orders_deletes=True)
+    schema = relaxed(with_meta_columns(plan.context.schema))
+    reading = SliceReading(schema, (RECORD_KEY,), rules, plan.committed, plan.memory_bytes)
+    held = np.zeros(len(keys), np.bool_)
+    for rows in merge_slice(plan.context.storage, found, reading):
+        held |= pc.is_in(keys, value_set=rows.column(RECORD_KEY).combine_chunks()).to_numpy(zero_copy_only=False)
+    return held

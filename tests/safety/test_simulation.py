@@ -122,6 +122,15 @@ def test_nothing_is_missed_by_who_trusts_the_record_index(seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+INDEXED_LOGS = quick(1, range(60))
+
+
+@pytest.mark.parametrize("seed", INDEXED_LOGS)
+def test_nothing_is_missed_by_who_trusts_the_record_index_of_log_files(seed):
+    found = worlds.run(seed, worlds.build_indexed_logs)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 # 3: two processes completed one instant, each at its own time; 253: archival left a write behind one that it retired
 LATER = quick(1, (0, 3, 253, 1, 2, *range(4, 60)))
 
@@ -285,6 +294,8 @@ BY_SEED = {
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 111),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 497),
     "files of a second attempt": ("17: an attempt deletes nothing before its end", worlds.build_clustered_beside, 15),
+    "keys that come back": ("18: changes go where a key has its row", worlds.build_indexed_logs, 4),
+    "keys of logs": ("18: a log tells which keys come and go", worlds.build_indexed_logs, 0),
     "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 79),
 }  # fmt: skip
 

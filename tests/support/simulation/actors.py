@@ -13,6 +13,7 @@ from streaming.task.run import run_task
 from table.errors import CommitOutcomeUnknownError, HudiError, TaskFailedError
 from table.hudi_table import HudiTable
 from table.options.write_groups import OverwriteSettings
+from table.schema.avro_schema import DELETE_MARKER
 from table.storage.interface import join
 from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.rollback import RollbackMetadata, encode_rollback_metadata
@@ -37,16 +38,19 @@ EXPIRY_MS = 900  # Hudi's: the interval times one more than may be missed
 
 
 def to_table(rows):
-    """Rows for a batch: key -> (partition, value)."""
-    return pa.table(
+    """Rows for a batch: key -> (partition, value), or (partition, value, whether the key is deleted)."""
+    made = pa.table(
         {
             "id": list(rows),
-            "p": [partition for partition, _ in rows.values()],
-            "ts": pa.array([int(value) for _, value in rows.values()], pa.int64()),
-            "v": [value for _, value in rows.values()],
+            "p": [row[0] for row in rows.values()],
+            "ts": pa.array([int(row[1]) for row in rows.values()], pa.int64()),
+            "v": [row[1] for row in rows.values()],
         },
         schema=SCHEMA,
     )
+    if not any(len(row) > 2 for row in rows.values()):
+        return made
+    return made.append_column(DELETE_MARKER, pa.array([row[2] for row in rows.values()]))
 
 
 class SimEngine(Engine):
@@ -267,7 +271,7 @@ class Stream:
         if truth.overlays or truth.replacements:
             return  # somebody is in doubt
         path = world.random.choice(PARTITIONS)
-        gone = {key for rows in truth.batches for key, (partition, _) in rows.items() if partition == path}
+        gone = {key for rows in truth.batches for key, row in rows.items() if row[0] == path}
         settle = truth.open_replacement(gone, engine.process)
         writer = engine.writer
         options = replace(writer._options, operation="delete_partition", overwrite=OverwriteSettings((path,)))
@@ -294,7 +298,7 @@ class Stream:
         replays = number < self.committed
         doubtful = truth.is_open(self.owner)  # an earlier attempt may yet turn out to be there
         if not replays and not doubtful:
-            truth.open(self.owner, {key: value for key, (_, value) in batch.items()})
+            truth.open(self.owner, {key: None if row[2:] == (True,) else row[1] for key, row in batch.items()})
         try:
             summary = engine.write(number, to_table(batch), parallelism=2)
         except CommitOutcomeUnknownError as error:

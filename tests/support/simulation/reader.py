@@ -16,12 +16,18 @@ import struct
 from io import BytesIO
 
 import fastavro
+import pyarrow as pa
 import pyarrow.parquet as pq
+
+from table.files.log.delete_block import read_deletes
+from table.files.log.framing import BlockType, LogBlock
 
 _BASE = re.compile(r"^([a-zA-Z0-9-]+)_([0-9-]+)_([0-9]{17})\.parquet$")
 _LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.([0-9]+)_([0-9-]+)$")
 _DONE = re.compile(r"^\.hoodie/(?:timeline/)?([0-9]{17})(?:_([0-9]{17}))?\.(commit|deltacommit|replacecommit)$")
 _HISTORY = re.compile(r"^\.hoodie/timeline/history/[0-9_]+\.parquet$")
+_DELETES, _ROWS = 1, 3
+_ORDER = pa.schema([("ts", pa.int64())])
 _KEYS = {}
 _BLOCKS = {}
 
@@ -182,7 +188,7 @@ def _pending_compactions(files):
 
 
 def _blocks(data):
-    """(instant, schema, content) of each block of a log file."""
+    """(instant, schema, content) of each block of a log file; no schema where it deletes keys."""
     known = _BLOCKS.get(data)
     if known is not None:
         return known
@@ -194,9 +200,10 @@ def _blocks(data):
             ordinal, length = struct.unpack_from(">ii", data, here)
             texts[ordinal] = data[here + 8 : here + 8 + length].decode()
             here += 8 + length
-        if kind != 3:
+        if kind not in (_DELETES, _ROWS):
             raise UnreadableError(f"a block of kind {kind}")
-        found.append((texts[0], texts[2], data[here + 8 : at + 14 + size]))
+        (length,) = struct.unpack_from(">q", data, here)
+        found.append((texts[0], texts[2] if kind == _ROWS else None, data[here + 8 : here + 8 + length]))
         at += 14 + size
     if len(_BLOCKS) > 2000:
         _BLOCKS.clear()
@@ -206,6 +213,9 @@ def _blocks(data):
 
 def _apply(rows, schema_text, content):
     """The records of a block, onto the rows of its file group."""
+    if schema_text is None:
+        _delete(rows, content)
+        return
     schema, place = fastavro.parse_schema(json.loads(schema_text)), 8
     for _ in range(struct.unpack_from(">i", content, 4)[0]):
         (length,) = struct.unpack_from(">i", content, place)
@@ -213,6 +223,13 @@ def _apply(rows, schema_text, content):
         if int(record["v"]) >= int(rows.get(record["id"], "-1")):
             rows[record["id"]] = record["v"]
         place += 4 + length
+
+
+def _delete(rows, content):
+    deletes = read_deletes(LogBlock(BlockType.DELETE, {}, content), _ORDER, "a log")
+    for key, value in zip(deletes.keys.to_pylist(), deletes.order.column("ts").to_pylist(), strict=True):
+        if value is None or value >= int(rows.get(key, "-1")):
+            rows.pop(key, None)
 
 
 def _rows_of(data, path):

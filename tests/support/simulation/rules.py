@@ -7,10 +7,12 @@ from instants import inflight
 
 from streaming.batch import micro_batch, recovery
 from streaming.batch.record_index import see_index
+from streaming.task import tag, upsert
 from table import clock
 from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import update_properties
 from table.errors import HudiError, TimelineMovedError
+from table.files.key_changes import KeyChanges
 from table.metadata_table import drop, keep
 from table.metadata_table.metadata_table import METADATA_FOLDER, count_groups, slices_in
 from table.metadata_table.read_record_index import RecordIndex
@@ -183,6 +185,11 @@ class _Unchecked:
         return RecordIndex(self._seen.own, committed, slices, count_groups(entries))
 
 
+def _with_deleted_rows(plan, rows, located):
+    """Rule 18: a change goes to each file group whose base file has its key, deleted or not."""
+    return located
+
+
 def _folder_first(storage, changes):
     """Rule 18: the lists are deleted while the property still names them."""
     storage.delete_metafolder(METADATA_FOLDER)
@@ -203,6 +210,8 @@ BUILDS = {
     "18: who ends the commit of another process reads its files": worlds.build_bounded,
     "18: a batch finds keys by the index of its snapshot": worlds.build_indexed,
     "18: archival waits until the lists are compacted": worlds.build_indexed,
+    "18: a log tells which keys come and go": worlds.build_indexed_logs,
+    "18: changes go where a key has its row": worlds.build_indexed_logs,
     "17: a clustering is planned from what is there": worlds.build_clustered,
     "17: what a clustering replaces counts as written": worlds.build_clustered,
     "17: nothing is written to what a planned clustering replaces": worlds.build_planned_clusterings,
@@ -315,6 +324,10 @@ RULES = {
     "18: who ends the commit of another process reads its files": [(keep, "find_untold", lambda *_: {})],
     "18: a batch finds keys by the index of its snapshot": [(micro_batch, "see_index", _see_earlier_index)],
     "18: archival waits until the lists are compacted": [(archival, "find_unmerged", lambda *_: frozenset())],
+    "18: a log tells which keys come and go": [(upsert, "find_key_changes", lambda *_: KeyChanges())],
+    "18: changes go where a key has its row": [
+        (upsert, "without_deleted_rows", _with_deleted_rows), (tag, "without_deleted_rows", _with_deleted_rows),
+    ],
     "14: a forked child is another writer": [(lease.Lease, "refuse_child", lambda _: None)],
     "14: the living are left alone": [
         (rollback, "judge_writer", lambda live, me, **_: judge_writer(live, me)),

@@ -13,6 +13,11 @@ from .reader import UnreadableError, read_visible
 CALLS_TO_TAKE_BACK = 60  # a look at the inflight file, the timeline and the archive, and the deletion
 
 
+def with_rows(state, rows):
+    """A state behind a batch; None is the value of a key that the batch deletes."""
+    return {key: value for key, value in {**state, **rows}.items() if value is not None}
+
+
 class Truth:
     """Listens to the disk and compares after each change that a reader could notice."""
 
@@ -59,8 +64,8 @@ class Truth:
             self.take_over_what_is_there({owner: rows})
         else:
             if self.changing:  # what is being undone may be undone already, and the batch come after it
-                self.history[owner] += [{**state, **rows} for state in self.history[owner]]
-            self.bases[owner] = [{**base, **rows} for base in self.bases[owner]]
+                self.history[owner] += [with_rows(state, rows) for state in self.history[owner]]
+            self.bases[owner] = [with_rows(base, rows) for base in self.bases[owner]]
         self.history[owner] += self.bases[owner]
         self.check("acknowledged")
 
@@ -127,6 +132,8 @@ class Truth:
             before, seen = self.state(owner), self.rows_of(owner)
             for key in gone & set(before):
                 again = {rows[key] for rows in written if key in rows}
+                if None in again:
+                    continue
                 if key not in seen or seen[key] not in again:
                     told.append(key in seen)
         return told
@@ -149,8 +156,8 @@ class Truth:
         for owner in {*self.bases, *self.history, *self.overlays, *added}:
             seen = self.rows_of(owner)
             rows = self.overlays.get(owner)
-            past = [{**state, **added.get(owner, {})} for state in [*self.history[owner], *self.bases[owner]]]
-            past += [{**state, **rows} for state in past] if rows is not None else []
+            past = [with_rows(state, added.get(owner, {})) for state in [*self.history[owner], *self.bases[owner]]]
+            past += [with_rows(state, rows) for state in past] if rows is not None else []
             if seen not in past:
                 told = self._difference(seen, past[-2:])
                 self.world.violate(f"owner {owner} is left with no state of its past: {told}")
@@ -167,7 +174,7 @@ class Truth:
         bases, rows = self.bases[owner], self.overlays.get(owner)
         for replacement in self.replacements:
             bases = [*bases, *(self._without(base, replacement["gone"]) for base in bases)]
-        return bases if rows is None else [*bases, *({**base, **rows} for base in bases)]
+        return bases if rows is None else [*bases, *(with_rows(base, rows) for base in bases)]
 
     def release(self, time):
         """A savepoint is about to be deleted."""

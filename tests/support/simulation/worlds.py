@@ -162,6 +162,15 @@ def upsert_batches(world, owner, count):
     return made
 
 
+def deleting_batches(world, owner, count):
+    """As `upsert_batches`, and some of the records delete their keys, which come back later."""
+    made = upsert_batches(world, owner, count)
+    chance = world.random.random
+    return [
+        {key: (*row, number > 0 and chance() < 0.35) for key, row in rows.items()} for number, rows in enumerate(made)
+    ]
+
+
 def build(seed):
     """The world of a seed."""
     world = World(seed)
@@ -739,7 +748,15 @@ def build_indexed(seed):
     return build_listed(seed, has_record_index=True)
 
 
-def build_listed(seed, *, has_statistics=False, has_record_index=False):
+def build_indexed_logs(seed):
+    """A merge-on-read table with a record index: updates and deletes in log files, keys that come back elsewhere.
+
+    Batches look keys up by the index, or in base files. A dead process costs the index, so that few die.
+    """
+    return build_listed(seed, has_record_index=True, is_of_logs=True)
+
+
+def build_listed(seed, *, has_statistics=False, has_record_index=False, is_of_logs=False):
     """A world of a table with a metadata table, in each version: readers may trust the lists of files at any moment.
 
     The streams make the lists anew where they were dropped. Services and operators tell them of their changes.
@@ -764,8 +781,8 @@ def build_listed(seed, *, has_statistics=False, has_record_index=False):
         "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
         "hoodie.datasource.write.operation": "upsert",
     }
-    several = r.random() < 0.4
-    luck.empties = 0.0 if several else r.choice((0.0, 0.3))
+    several = r.random() < (0.2 if is_of_logs else 0.4)
+    luck.empties = 0.0 if several or is_of_logs else r.choice((0.0, 0.3))
     if has_statistics:
         options["hoodie.metadata.index.column.stats.enable"] = "true"
     if has_record_index:
@@ -774,7 +791,13 @@ def build_listed(seed, *, has_statistics=False, has_record_index=False):
         options["hoodie.metadata.compact.max.delta.commits"] = r.choice(("2", "4", "12"))
     if several:
         options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
-    if r.random() < 0.5:
+    if is_of_logs:
+        luck.kill, luck.rate = r.choice((0.0, 0.0005)), r.choice((0.0, 0.002))
+        options |= _draw_logs(r, ("2", "5", "50")) | {
+            "hoodie.index.type": r.choice(("RECORD_INDEX", "RECORD_INDEX", "GLOBAL_BLOOM")),
+            "hoodie.bloom.index.update.partition.path": "false",
+        }
+    elif r.random() < 0.5:
         options |= _draw_logs(r)
     config = new_table_config(parse_options({**OPTIONS, **BASE, **options}).options, "t")
     with mock.patch.object(clock, "now_ms", return_value=world.now_ms):
@@ -784,6 +807,8 @@ def build_listed(seed, *, has_statistics=False, has_record_index=False):
         make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, wanted)
     for owner in "ab"[: 2 if several else 1]:
         made = upsert_batches if r.random() < 0.7 else insert_batches
+        if has_record_index and (is_of_logs or (made is upsert_batches and r.random() < 0.6)):
+            made = deleting_batches
         Stream(world, disk, truth, owner, made(world, owner, r.randrange(8, 20)), luck, options)
     for number in range(r.randrange(0, 3)):
         jobs = random_jobs(world) if number == 0 else [r.choice(CROWDED) for _ in range(r.randrange(2, 8))]

@@ -15,6 +15,7 @@ from table.timeline.metadata.clean import CleanMetadata
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 
 _KEEPS_KEYS = ("COMPACT", "LOG_COMPACT")  # operations that move rows within their file groups
+_MOVES_KEYS = "CLUSTER"  # all rows of the groups that it replaces are in those that it writes
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ def _keys_of_commit(metadata: CommitMetadata, written: Written) -> KeysByGroup |
         return {}
     told = {(stat.partition_path, stat.file_id): stat.keys for stat in written.stats if stat.keys is not None}
     is_known = all((stat.partition_path, stat.file_id) in told for stat in metadata.stats)
-    return told if is_known and not metadata.replaced else None
+    is_whole = not metadata.replaced or metadata.operation == _MOVES_KEYS
+    return told if is_known and is_whole else None
 
 
 def _name_of(stat: WriteStat) -> str:

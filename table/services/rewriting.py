@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from table.config.metadata_indexes import RECORD_INDEX
 from table.errors import UnsupportedTableError
 from table.keys.keygen import find_key_column
 from table.metadata_table.statistics import ranged_columns
@@ -54,6 +55,7 @@ class Rewriting:
             merge=rules,
             key_column=find_key_column(config, schema),
             ranged=ranged_columns(config, schema),
+            tells_keys=RECORD_INDEX in config.metadata_indexes and config.tells_keys,
         )
         names = tuple(name for name in stored.names if name not in SAME_IN_ALL_ROWS)
         reading = SliceReading(relaxed(stored), names, rules, snapshot.committed)

@@ -67,6 +67,7 @@ class Bucket:
 
 
 _MOST_TOLD_BYTES = 4 * 1024 * 1024  # of keys: Spark bounds what all tasks together return
+MOST_MOVED_BYTES = 32 * 1024 * 1024  # of the keys that a clustering moves: it has fewer pieces than a batch has tasks
 
 
 class Attempt:
@@ -77,6 +78,7 @@ class Attempt:
 
     Args:
         write_token: token of this attempt; its first part is the number of the task.
+        most_told_bytes: of the keys that it may tell; None: as a task of a batch.
 
     Attributes:
         write_token: token of this attempt.
@@ -84,8 +86,9 @@ class Attempt:
         flushes: files of this attempt that are being flushed to the disk.
     """
 
-    def __init__(self, write_token: str) -> None:
+    def __init__(self, write_token: str, most_told_bytes: int | None = None) -> None:
         self.write_token = write_token
+        self._most_told_bytes = _MOST_TOLD_BYTES if most_told_bytes is None else most_told_bytes
         self.task = int(write_token.split("-", 1)[0])
         self.flushes = Flushes()
         self._numbered = self._told_bytes = 0
@@ -106,7 +109,7 @@ class Attempt:
         """
         with self._lock:
             self._told_bytes += keys.size_bytes
-            return self._told_bytes <= _MOST_TOLD_BYTES
+            return self._told_bytes <= self._most_told_bytes
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,11 @@ from contextlib import closing
 import pyarrow as pa
 
 from table import clock
+from table.files.key_changes import KeyChanges
 from table.files.names import build_write_token, parse_base_file, parse_log_file
 from table.files.partition_metadata import create_partition_metadata
 from table.scan.merge_slice import SliceReading, load_records, merge_records
+from table.schema.avro_schema import RECORD_KEY
 from table.services.compaction.compacted_file import CompactedFile
 from table.services.planned_slice import find_planned_slice
 from table.storage.interface import failed
@@ -17,7 +19,7 @@ from table.timeline.metadata.commit import WriteStat
 from table.timeline.metadata.compaction import CompactionOperation
 from table.write.announce import check_still_wanted
 from table.write.base_file import write_base_file
-from table.write.context import WriteContext
+from table.write.context import MOST_MOVED_BYTES, Attempt, WriteContext
 from table.write.sorted_rows import Ordering, SortedRows
 
 
@@ -41,11 +43,11 @@ def cluster_group(
         StorageError: the store or the local disk fails, or a planned file is not there.
     """
     create_partition_metadata(context.storage, group.partition_path, context.instant_time)
-    token = build_write_token(number, ordering.number, clock.fresh_number(10**9))  # of this attempt
+    attempt = Attempt(build_write_token(number, ordering.number, clock.fresh_number(10**9)), MOST_MOVED_BYTES)
     try:
         with closing(SortedRows(_rows_of(context, reading, group.slices), ordering)) as ordered:
             parts = _split(ordered, -(-ordered.count // group.files) or 1)
-            return tuple(_write_file(context, group.partition_path, part, token) for part in parts)
+            return tuple(_write_file(context, group.partition_path, part, attempt) for part in parts)
     except OSError as error:
         raise failed("cluster the rows of", group.partition_path, error) from error
 
@@ -91,11 +93,12 @@ def _split(pieces: Iterable[pa.Table], rows_each: int) -> Iterator[Iterator[pa.T
         yield of_one_file()
 
 
-def _write_file(context: WriteContext, path: str, pieces: Iterable[pa.Table], token: str) -> WriteStat:
+def _write_file(context: WriteContext, path: str, pieces: Iterable[pa.Table], attempt: Attempt) -> WriteStat:
     started_s = clock.monotonic_s()
     planned = CompactionOperation(path, f"{clock.fresh_uuid()}-0", context.instant_time, None, ())
-    file = CompactedFile(context, planned, token)
-    summary = write_base_file(file, map(file.stamp, pieces))
+    file = CompactedFile(context, planned, attempt.write_token)
+    moved: list[pa.Array] = []
+    summary = write_base_file(file, map(file.stamp, _noting_keys(context, pieces, moved)))
     check_still_wanted(context, file.path)
     return WriteStat(
         file_id=planned.file_id,
@@ -107,4 +110,16 @@ def _write_file(context: WriteContext, path: str, pieces: Iterable[pa.Table], to
         file_size_bytes=summary.size_bytes,
         create_ms=round((clock.monotonic_s() - started_s) * 1000),
         ranges=context.ranges_of(summary),
+        keys=context.keys_for_stat(attempt, KeyChanges(tuple(moved))),
     )
+
+
+def _noting_keys(context: WriteContext, pieces: Iterable[pa.Table], keys: list[pa.Array]) -> Iterator[pa.Table]:
+    """Notes the keys of rows on their way into a file, if write stats tell them: a little more than may be told."""
+    noted_bytes = 0
+    for rows in pieces:
+        if context.tells_keys and noted_bytes <= MOST_MOVED_BYTES:
+            chunks = rows.column(RECORD_KEY).chunks
+            keys += chunks
+            noted_bytes += KeyChanges(tuple(chunks)).size_bytes
+        yield rows

@@ -19,6 +19,7 @@ from table.schema.avro_schema import DELETE_MARKER
 from table.services.check.check import check
 from table.services.check.finding import Kind
 from table.services.clean.clean import clean
+from table.services.clustering.command import cluster
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.lists_service import keep_lists_small
 
@@ -230,3 +231,33 @@ def test_check_finds_a_key_of_a_log_that_it_lacks(tmp_path):
     [found] = check(HudiTable.open(path)).findings
     assert found.kind is Kind.METADATA_TABLE
     assert "'k1', which it lacks" in found.text
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_clustering_moves_keys(tmp_path, version, table_type):
+    path, form = str(tmp_path / "t"), {"hoodie.datasource.write.table.type": table_type}
+    more = {**form, "hoodie.parquet.small.file.limit": "0"}
+    for number in range(4):
+        rows = batch(range(number * 6, number * 6 + 9), number, gone=(number * 6 + 1,) if number else ())
+        sink(path, version, "GLOBAL_BLOOM", **more).write(number, rows)
+    before, kept = locations(path), held(path)
+    clustered = cluster(path)
+    assert clustered
+    assert RECORD_INDEX in indexes(path)
+    assert_record_index_is_right(path)
+    assert held(path) == kept
+    assert all(locations(path)[key] != before[key] for key in before)
+    sink(path, version, **more).write(4, batch(range(30), 9))
+    assert_record_index_is_right(path)
+    assert len(held(path)) == 30
+    assert check(HudiTable.open(path)).is_sound
+
+
+def test_a_clustering_of_too_many_keys_drops_it(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    filled(path)
+    monkeypatch.setattr("table.services.clustering.cluster_group.MOST_MOVED_BYTES", 5)
+    cluster(path)
+    assert RECORD_INDEX not in indexes(path)
+    assert len(held(path)) == 9

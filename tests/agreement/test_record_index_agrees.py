@@ -40,7 +40,8 @@ def check_all(model, path, hudi):
     for row in wanted[:: max(1, len(wanted) // 4)]:
         found = hudi.read(path, BY_INDEX, COLUMNS, f"id = '{row[0]}'")
         assert [tuple(one[column] for column in COLUMNS) for one in found] == [row]
-    assert check(HudiTable.open(path)).is_sound
+    report = check(HudiTable.open(path))
+    assert report.is_sound, "\n".join(f"{one.severity} {one.kind} {one.where}: {one.text}" for one in report.findings)
 
 
 @pytest.mark.slow

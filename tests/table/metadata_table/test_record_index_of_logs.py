@@ -14,6 +14,7 @@ from table import read_table
 from table.config.metadata_indexes import RECORD_INDEX
 from table.hudi_table import HudiTable
 from table.metadata_table.metadata_table import METADATA_FOLDER
+from table.metadata_table.read_statistics import StatisticsIndex
 from table.options.groups import CleanSettings, CompactionSettings
 from table.schema.avro_schema import DELETE_MARKER
 from table.services.check.check import check
@@ -261,3 +262,25 @@ def test_a_clustering_of_too_many_keys_drops_it(tmp_path, monkeypatch):
     cluster(path)
     assert RECORD_INDEX not in indexes(path)
     assert len(held(path)) == 9
+
+
+def test_check_asks_for_no_statistics_of_a_file_without_rows(tmp_path, monkeypatch):
+    """Hudi's compactions write such files, and tell no statistics of them."""
+    path = str(tmp_path / "t")
+    told = {"hoodie.metadata.index.column.stats.enable": "true"}
+    for number, gone in enumerate(((), (), (1, 4, 7))):
+        sink(path, index="GLOBAL_BLOOM", **told).write(number, batch(range(9), number, gone))
+    compact(path, CompactionSettings(delta_commits=1))
+    assert check(HudiTable.open(path)).is_sound
+    left_out, real = set(), StatisticsIndex.ranges
+
+    def without_empty_files(*given):
+        told = real(*given)
+        left_out.update(file for (file, _), known in told.items() if not known.values)
+        return {key: known for key, known in told.items() if key[0] not in left_out}
+
+    monkeypatch.setattr(StatisticsIndex, "ranges", without_empty_files)
+    assert check(HudiTable.open(path)).is_sound
+    assert len(left_out) == 1
+    monkeypatch.setattr(StatisticsIndex, "ranges", lambda *_: {})
+    assert not check(HudiTable.open(path)).is_sound

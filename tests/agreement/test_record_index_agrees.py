@@ -165,7 +165,7 @@ def test_turns_with_the_record_index_of_a_merge_on_read_table(version, partner, 
 
     write_theirs(hudi, path, version, marked(model.draw()), **theirs)
     assert "record_index" in indexes(path)
-    for turn in range(2 if version == 8 else 3):
+    for turn in range(1 if version == 8 else 3):  # this one runs with every change, and Hudi is slow
         ours(model.draw())
         known, gone = draw_deletes(model)
         ours(as_table(known))
@@ -183,6 +183,6 @@ def test_turns_with_the_record_index_of_a_merge_on_read_table(version, partner, 
         write_theirs(hudi, path, version, marked(as_table(gone), [row[0] for row in gone]), **theirs)
         assert_record_index_is_right(path)
         ours(model.draw())
-        write_theirs(hudi, path, version, marked(model.draw()), **theirs, **(COMPACTS if turn else {}), **SERVICES)
+        write_theirs(hudi, path, version, marked(model.draw()), **theirs, **COMPACTS, **SERVICES)
         assert_record_index_is_right(path)
         check_all(model, path, hudi)

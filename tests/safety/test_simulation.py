@@ -24,8 +24,9 @@ FOUND_AT = {
     "8: renewals do nothing else": 4,
     "17: a plan that lacks a decided commit is withdrawn": 3,
     "18: the lists know what a clean deletes": 30,
-    "18: archival waits until the lists are compacted": 51,
-    "18: a record index that lacks keys is dropped": 4,
+    "18: archival waits until the lists are compacted": 90,
+    "18: a batch finds keys by the index of its snapshot": 7,
+    "18: a record index that lacks keys is dropped": 3,
 }
 
 

@@ -233,12 +233,13 @@ def test_check_finds_keys_that_the_index_lacks_or_has_elsewhere(tmp_path, monkey
     assert check(HudiTable.open(path), sample=None).is_sound
 
 
-def test_a_clustering_drops_it(tmp_path):
+def test_a_clustering_keeps_it(tmp_path):
     path = str(tmp_path / "t")
     indexed_table(path, **{"hoodie.parquet.small.file.limit": "0"})
     before = sorted(read_table(path).column("id").to_pylist())
     assert UserTable.open(path).cluster("v")
-    assert indexes(path) == {FILES}
+    assert indexes(path) == {FILES, RECORD_INDEX}
+    assert_record_index_is_right(path)
     assert sorted(read_table(path).column("id").to_pylist()) == before
     assert check(HudiTable.open(path)).is_sound
 

@@ -2,7 +2,8 @@
 
 A log deletes the row; the base file keeps it until a compaction. A writer that looks up keys by a record index does not
 know the deleted row, and inserts the key into another file group. A lookup in base files then finds both. A change that
-went to both would bring the deleted row back, and the table would have the key twice.
+went to both would bring the deleted row back, and the table would have the key twice. And an insert that drops known
+keys would drop a row whose key has only a deleted row.
 """
 
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ Positions = npt.NDArray[np.int64]
 def without_deleted_rows(plan: TaskPlan, rows: pa.Table, located: Located) -> Located:
     """Leaves out files that hold only a deleted row of a key, where another file holds the key, too.
 
+    If the batch drops known keys, a key that has only deleted rows is not known.
+
     Args:
         plan: from the driver.
         rows: with ``_hoodie_record_key``.
@@ -41,17 +44,21 @@ def without_deleted_rows(plan: TaskPlan, rows: pa.Table, located: Located) -> Lo
         UnsupportedTableError: a log file has a block that is not supported.
         StorageError: a file cannot be read.
     """
-    if plan.logs is None or len(located.hits) < 2:
+    assert plan.changes is not None
+    drops_known = plan.changes.drops_known
+    if plan.logs is None or len(located.hits) < (1 if drops_known else 2):
         return located
-    doubled = _find_doubled(located.hits, len(rows))
-    if not doubled.any():
+    asked = located.known if drops_known else _find_doubled(located.hits, len(rows))
+    if not asked.any():
         return located
     keys = rows.column(RECORD_KEY).combine_chunks()
-    mine = [np.flatnonzero(doubled & _has(hit, len(rows))) for hit in located.hits]
+    mine = [np.flatnonzero(asked & _has(hit, len(rows))) for hit in located.hits]
     dead = [
         at[~_are_rows(plan, hit.file, keys.take(pa.array(at)))] if len(at) else at
         for hit, at in zip(located.hits, mine, strict=True)
     ]
+    if drops_known:
+        return replace(located, known=_with_rows(mine, dead, len(rows)))
     return replace(located, hits=_without(located.hits, mine, dead, len(rows)))
 
 
@@ -69,6 +76,14 @@ def _find_doubled(hits: Sequence[FileHits], count: int) -> Flags:
     return files > 1
 
 
+def _with_rows(mine: Sequence[Positions], dead: Sequence[Positions], count: int) -> Flags:
+    """Which rows have a key that some file holds, and not as a deleted row (pure). Arguments as for `_without`."""
+    lives = np.zeros(count, np.bool_)
+    for at, gone in zip(mine, dead, strict=True):
+        lives[np.setdiff1d(at, gone)] = True
+    return lives
+
+
 def _without(
     hits: Sequence[FileHits], mine: Sequence[Positions], dead: Sequence[Positions], count: int
 ) -> tuple[FileHits, ...]:
@@ -80,9 +95,7 @@ def _without(
         dead: those of them that are deleted in the file.
         count: number of rows.
     """
-    lives, kept = np.zeros(count, np.bool_), []
-    for at, gone in zip(mine, dead, strict=True):
-        lives[np.setdiff1d(at, gone)] = True
+    lives, kept = _with_rows(mine, dead, count), []
     for hit, gone in zip(reversed(hits), reversed(dead), strict=True):
         drops = gone[lives[gone]]
         lives[gone] = True

@@ -28,6 +28,7 @@ INDEXED = {
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.bloom.index.update.partition.path": "false",
+    "hoodie.simple.index.update.partition.path": "false",
     "hoodie.datasource.compaction.async.enable": "false",
 }
 INDEX_TYPES = ("RECORD_INDEX", "GLOBAL_BLOOM")
@@ -284,3 +285,25 @@ def test_check_asks_for_no_statistics_of_a_file_without_rows(tmp_path, monkeypat
     assert len(left_out) == 1
     monkeypatch.setattr(StatisticsIndex, "ranges", lambda *_: {})
     assert not check(HudiTable.open(path)).is_sound
+
+
+@pytest.mark.parametrize("has_index", [True, False], ids=["with an index", "without"])
+@pytest.mark.parametrize("index", ["RECORD_INDEX", "GLOBAL_BLOOM", "GLOBAL_SIMPLE", "BLOOM", "SIMPLE"])
+def test_an_insert_that_drops_known_keys_keeps_a_row_whose_key_was_deleted(tmp_path, index, has_index):
+    path = str(tmp_path / "t")
+    off = {"hoodie.metadata.enable": "false", "hoodie.metadata.record.index.enable": "false"}
+    more = {} if has_index else off
+    for number in range(2):
+        sink(path, index=index, **more).write(number, batch(range(9), 5))
+    sink(path, index="GLOBAL_BLOOM", **more).write(2, batch([1, 4], 6, gone=(1, 4)))
+    told = {
+        "hoodie.datasource.write.operation": "insert",
+        "hoodie.datasource.write.insert.drop.duplicates": "true",
+    }
+    sink(path, index=index, **more, **told).write(3, batch([0, 1, 20], 7))
+    kept = dict(held(path))
+    assert (kept["k0"], kept["k1"], kept["k20"]) == (5, 7, 7)
+    assert "k4" not in kept
+    if has_index:
+        assert RECORD_INDEX in indexes(path)
+        assert_record_index_is_right(path)

@@ -6,7 +6,7 @@ went to both would bring the deleted row back, and the table would have the key 
 keys would drop a row whose key has only a deleted row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,14 +16,17 @@ import pyarrow.compute as pc
 
 from streaming.plan.task_plan import TaskPlan
 from streaming.task.locate_keys import Located
+from streaming.task.slice_reading import reading_of
+from table.errors import StorageError
 from table.index.key_lookup import FileHits
-from table.scan.merge_slice import SliceReading, merge_slice
-from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
-from table.view.file_group import BaseFile
+from table.scan.merge_slice import merge_slice
+from table.schema.avro_schema import RECORD_KEY
+from table.view.file_group import BaseFile, FileSlice
 from table.view.file_system_view import list_file_groups
 
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
+_Slices = Mapping[str, FileSlice]
 
 
 def without_deleted_rows(plan: TaskPlan, rows: pa.Table, located: Located) -> Located:
@@ -42,7 +45,7 @@ def without_deleted_rows(plan: TaskPlan, rows: pa.Table, located: Located) -> Lo
     Raises:
         CorruptFileError: a file is damaged.
         UnsupportedTableError: a log file has a block that is not supported.
-        StorageError: a file cannot be read.
+        StorageError: a file cannot be read, or is not there any more.
     """
     assert plan.changes is not None
     drops_known = plan.changes.drops_known
@@ -53,8 +56,10 @@ def without_deleted_rows(plan: TaskPlan, rows: pa.Table, located: Located) -> Lo
         return located
     keys = rows.column(RECORD_KEY).combine_chunks()
     mine = [np.flatnonzero(asked & _has(hit, len(rows))) for hit in located.hits]
+    paths = {hit.file.partition_path for hit, at in zip(located.hits, mine, strict=True) if len(at)}
+    slices = {path: _list_slices(plan, path) for path in sorted(paths)}
     dead = [
-        at[~_are_rows(plan, hit.file, keys.take(pa.array(at)))] if len(at) else at
+        at[~_are_rows(plan, _slice_of(hit.file, slices), keys.take(pa.array(at)))] if len(at) else at
         for hit, at in zip(located.hits, mine, strict=True)
     ]
     if drops_known:
@@ -105,16 +110,23 @@ def _without(
     return tuple(reversed(kept))
 
 
-def _are_rows(plan: TaskPlan, file: BaseFile, keys: pa.Array) -> Flags:
-    """Which of the keys have a row in the slice of a base file."""
-    groups = list_file_groups(plan.listing, file.partition_path, plan.committed)
-    found = next(group.merged_slice for group in groups if group.file_id == file.file_id)
+def _list_slices(plan: TaskPlan, path: str) -> _Slices:
+    """File id -> the slice that readers merge."""
+    return {group.file_id: group.merged_slice for group in list_file_groups(plan.listing, path, plan.committed)}
+
+
+def _slice_of(file: BaseFile, slices: Mapping[str, _Slices]) -> FileSlice:
+    found = slices[file.partition_path].get(file.file_id)
+    if found is None:
+        raise StorageError(f"{file.path!r} was listed before, and is not there now: run the batch again")
+    return found
+
+
+def _are_rows(plan: TaskPlan, found: FileSlice, keys: pa.Array) -> Flags:
+    """Which of the keys have a row in a slice whose base file holds them."""
     if not found.log_files:
         return np.ones(len(keys), np.bool_)
-    rules = replace(plan.context.merge, deletes_all=False, orders_deletes=True)
-    schema = relaxed(with_meta_columns(plan.context.schema))
-    reading = SliceReading(schema, (RECORD_KEY,), rules, plan.committed, plan.memory_bytes)
     held = np.zeros(len(keys), np.bool_)
-    for rows in merge_slice(plan.context.storage, found, reading):
+    for rows in merge_slice(plan.context.storage, found, reading_of(plan, (RECORD_KEY,))):
         held |= pc.is_in(keys, value_set=rows.column(RECORD_KEY).combine_chunks()).to_numpy(zero_copy_only=False)
     return held

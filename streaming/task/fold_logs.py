@@ -6,12 +6,12 @@ for keys in base files would not find a row in the log.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from streaming.plan.task_plan import TaskPlan
+from streaming.task.slice_reading import reading_of
 from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.summary import BaseFileSummary
 from table.files.key_changes import KeyChanges, KeyFates
@@ -19,8 +19,8 @@ from table.index.key_lookup import positions_of
 from table.records.behind_deletes import any_behind_delete, may_forget_deletes
 from table.records.merge import MergeRules, combine_rows, delete_flags, merge_rows
 from table.scan.log_deletes import read_slice_deletes
-from table.scan.merge_slice import SliceReading, merge_slice
-from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
+from table.scan.merge_slice import merge_slice
+from table.schema.avro_schema import RECORD_KEY
 from table.timeline.metadata.commit import WriteStat
 from table.view.file_group import FileSlice
 from table.write.base_file import write_base_file
@@ -137,10 +137,7 @@ class _Fold:
     def rows(self, file_slice: FileSlice) -> Iterator[pa.Table]:
         """The rows of the slice with the changes applied, then the new rows."""
         context = self._plan.context
-        schema = relaxed(with_meta_columns(context.schema))
-        names, rules = tuple(schema.names), replace(context.merge, deletes_all=False, orders_deletes=True)
-        reading = SliceReading(schema, names, rules, self._plan.committed)
-        for rows in merge_slice(context.storage, file_slice, reading):
+        for rows in merge_slice(context.storage, file_slice, reading_of(self._plan)):
             found = positions_of(rows.column(RECORD_KEY), self._keys)
             merged = merge_rows(self._carried(rows), self._incoming, found, context.merge, self._removes)
             self._fates.note(found, merged.gone)

@@ -9,11 +9,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from streaming.plan.task_plan import TaskPlan
+from streaming.task.slice_reading import reading_of
 from table.files.key_changes import KeyChanges, KeyFates
 from table.index.key_lookup import positions_of
 from table.records.merge import decide_merge, delete_flags
-from table.scan.merge_slice import SliceReading, merge_slice
-from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY, relaxed, with_meta_columns
+from table.scan.merge_slice import merge_slice
+from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY
 from table.view.file_group import FileSlice
 from table.write.merge_bucket import Changes
 
@@ -44,9 +45,7 @@ def find_key_changes(plan: TaskPlan, file_slice: FileSlice, met: pa.Table, chang
     more = [DELETE_MARKER] if DELETE_MARKER in incoming.column_names else []
     records = incoming.select(list(dict.fromkeys([*names, *more]))).filter(pa.array(asked))
     keys, removes = records.column(RECORD_KEY).combine_chunks(), changes.removes[asked]
-    schema = relaxed(with_meta_columns(plan.context.schema))
-    stored_rules = replace(rules, deletes_all=False, orders_deletes=True)
-    reading = SliceReading(schema, tuple(dict.fromkeys(names)), stored_rules, plan.committed, plan.memory_bytes)
+    reading = reading_of(plan, tuple(dict.fromkeys(names)))
     fates, as_read = KeyFates(keys), replace(rules, orders_deletes=True)
     for rows in merge_slice(plan.context.storage, file_slice, reading):
         found = positions_of(rows.column(RECORD_KEY), keys)

@@ -5,17 +5,17 @@ a file group was written. So a group is checked if it has no base file, or if it
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.plan.task_plan import TaskPlan
+from streaming.task.slice_reading import reading_of
 from table.errors import UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
 from table.index.bucket import bucket_of_file_id
-from table.scan.merge_slice import SliceReading, merge_slice
-from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
+from table.scan.merge_slice import merge_slice
+from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import FileGroup, FileSlice
 
 # one in 43 random file ids begins with eight digits, and one in 1.5 million with a number below this limit
@@ -55,9 +55,7 @@ def _find_key(plan: TaskPlan, found: FileSlice) -> str | None:
         with StoredBaseFile(context.storage, found.base_file.path, found.base_file.size_bytes) as file:
             parts = [rows.column(RECORD_KEY) for rows in file.read_batches(pa.schema([(RECORD_KEY, pa.string())]))]
         held = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string()).combine_chunks()
-    rules = replace(context.merge, deletes_all=False)  # rules for stored records: this batch's operation has no effect
-    reading = SliceReading(relaxed(with_meta_columns(context.schema)), (RECORD_KEY,), rules, plan.committed)
-    for rows in merge_slice(context.storage, found, reading):
+    for rows in merge_slice(context.storage, found, reading_of(plan, (RECORD_KEY,))):
         keys = rows.column(RECORD_KEY)
         alone = keys.filter(pc.invert(pc.is_in(keys, value_set=held)))
         if len(alone):

@@ -41,7 +41,7 @@ def make_record_index(config: TableConfig, groups: Iterable[GroupKeys]) -> list[
         A list for each of its file groups.
 
     Raises:
-        UnsupportedTableError: the table has too many keys, or rows without keys, or a file cannot be read.
+        UnsupportedTableError: the table has too many keys, a key twice, or rows without keys; or a file cannot be read.
         StorageError: the store fails.
     """
     if not config.tells_keys:
@@ -57,6 +57,8 @@ def make_record_index(config: TableConfig, groups: Iterable[GroupKeys]) -> list[
             found = new_locations(keys, config.version, _time_of(group, config))
             for (_, number), records in found.by_group(_GROUPS).items():
                 made[number].update(records.added)
+        if sum(map(len, made)) < count:
+            raise UnsupportedTableError("the table has a key twice, and a record index names one place of a key")
     except CorruptFileError as error:
         raise UnsupportedTableError(f"the keys of a file cannot be read: {error}") from error
     return [sorted(records.items()) for records in made]

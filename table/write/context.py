@@ -67,7 +67,7 @@ class Bucket:
 
 
 _MOST_TOLD_BYTES = 4 * 1024 * 1024  # of keys: Spark bounds what all tasks together return
-MOST_MOVED_BYTES = 32 * 1024 * 1024  # of the keys that a clustering moves: it has fewer pieces than a batch has tasks
+MOST_MOVED_BYTES = 32 * 1024 * 1024  # of keys that all groups of a clustering tell
 
 
 class Attempt:
@@ -82,13 +82,14 @@ class Attempt:
 
     Attributes:
         write_token: token of this attempt.
+        most_told_bytes: of the keys that it may tell.
         task: number of the task in sequence numbers.
         flushes: files of this attempt that are being flushed to the disk.
     """
 
     def __init__(self, write_token: str, most_told_bytes: int | None = None) -> None:
         self.write_token = write_token
-        self._most_told_bytes = _MOST_TOLD_BYTES if most_told_bytes is None else most_told_bytes
+        self.most_told_bytes = _MOST_TOLD_BYTES if most_told_bytes is None else most_told_bytes
         self.task = int(write_token.split("-", 1)[0])
         self.flushes = Flushes()
         self._numbered = self._told_bytes = 0
@@ -109,7 +110,7 @@ class Attempt:
         """
         with self._lock:
             self._told_bytes += keys.size_bytes
-            return self._told_bytes <= self._most_told_bytes
+            return self._told_bytes <= self.most_told_bytes
 
 
 @dataclass(frozen=True)

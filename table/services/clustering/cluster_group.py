@@ -1,6 +1,6 @@
 """Rewrites the slices of one group as new base files with their rows in order (MultipleSparkJobExecutionStrategy)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
 import pyarrow as pa
@@ -24,7 +24,11 @@ from table.write.sorted_rows import Ordering, SortedRows
 
 
 def cluster_group(
-    context: WriteContext, reading: SliceReading, ordering: Ordering, group: ClusteringGroup, number: int
+    context: WriteContext,
+    reading: SliceReading,
+    ordering: Ordering,
+    groups: Sequence[ClusteringGroup],
+    number: int,
 ) -> tuple[WriteStat, ...]:
     """Writes the file groups that replace those of one group. Rows keep their commit times and sequence numbers.
 
@@ -32,8 +36,8 @@ def cluster_group(
         context: the write context of the clustering's commit.
         reading: how slices are read; it takes all columns.
         ordering: the order of the rows.
-        group: the slices to rewrite.
-        number: the group's number in its plan.
+        groups: of the plan. They tell keys for a record index in equal shares: the driver holds the keys of all.
+        number: which of them is rewritten.
 
     Returns:
         The stats of the written files: as many files as planned, or fewer if there are too few rows.
@@ -42,8 +46,10 @@ def cluster_group(
         CorruptFileError: a file or a block is damaged.
         StorageError: the store or the local disk fails, or a planned file is not there.
     """
+    group = groups[number]
     create_partition_metadata(context.storage, group.partition_path, context.instant_time)
-    attempt = Attempt(build_write_token(number, ordering.number, clock.fresh_number(10**9)), MOST_MOVED_BYTES)
+    token = build_write_token(number, ordering.number, clock.fresh_number(10**9))
+    attempt = Attempt(token, MOST_MOVED_BYTES // len(groups))
     try:
         with closing(SortedRows(_rows_of(context, reading, group.slices), ordering)) as ordered:
             parts = _split(ordered, -(-ordered.count // group.files) or 1)
@@ -98,7 +104,8 @@ def _write_file(context: WriteContext, path: str, pieces: Iterable[pa.Table], at
     planned = CompactionOperation(path, f"{clock.fresh_uuid()}-0", context.instant_time, None, ())
     file = CompactedFile(context, planned, attempt.write_token)
     moved: list[pa.Array] = []
-    summary = write_base_file(file, map(file.stamp, _noting_keys(context, pieces, moved)))
+    noted = _noting_keys(pieces, moved, attempt.most_told_bytes) if context.tells_keys else pieces
+    summary = write_base_file(file, map(file.stamp, noted))
     check_still_wanted(context, file.path)
     return WriteStat(
         file_id=planned.file_id,
@@ -114,11 +121,11 @@ def _write_file(context: WriteContext, path: str, pieces: Iterable[pa.Table], at
     )
 
 
-def _noting_keys(context: WriteContext, pieces: Iterable[pa.Table], keys: list[pa.Array]) -> Iterator[pa.Table]:
-    """Notes the keys of rows on their way into a file, if write stats tell them: a little more than may be told."""
+def _noting_keys(pieces: Iterable[pa.Table], keys: list[pa.Array], most_bytes: int) -> Iterator[pa.Table]:
+    """Notes the keys of rows on their way into a file, and stops behind the first piece that exceeds the bound."""
     noted_bytes = 0
     for rows in pieces:
-        if context.tells_keys and noted_bytes <= MOST_MOVED_BYTES:
+        if noted_bytes <= most_bytes:
             chunks = rows.column(RECORD_KEY).chunks
             keys += chunks
             noted_bytes += KeyChanges(tuple(chunks)).size_bytes

@@ -24,16 +24,14 @@ from table.log import get_logger
 from table.notebook import ShownInNotebooks
 from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import BaseFileSettings
-from table.scan.merge_slice import SliceReading
 from table.services.clustering.cluster_group import cluster_group
 from table.services.clustering.plan import choose_partitions, order_number, plan_clustering
 from table.services.rewriting import Rewriting
 from table.services.rollback.rollback import end_own
 from table.services.runner import PieceRunner
-from table.services.service import Stats
 from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
-from table.timeline.metadata.clustering import OPERATION, ClusteringGroup, ClusteringPlan, encode_clustering_plan
+from table.timeline.metadata.clustering import OPERATION, ClusteringPlan, encode_clustering_plan
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import Timeline
 from table.transaction.commit import begin_commit, clean_up_commit, complete_commit
@@ -45,7 +43,6 @@ from table.transaction.planned_clusterings import is_foreign_clustering, load_cl
 from table.view.file_group import FileSlice
 from table.view.file_system_view import list_file_groups, walk_file_groups
 from table.view.pending_compactions import load_compacting
-from table.write.context import WriteContext
 from table.write.row_order import check_sortable
 from table.write.sorted_rows import Ordering
 
@@ -256,15 +253,9 @@ def write_groups(
         The stats of the files.
     """
     ordering = Ordering(plan.sort_columns, layout, order_number(plan.sort_columns, layout))
-    piece = partial(_cluster_numbered, rewriting.context, rewriting.reading, ordering, plan.groups)
+    piece = partial(cluster_group, rewriting.context, rewriting.reading, ordering, plan.groups)
     read_mb = sum(group.metrics.get("TOTAL_IO_READ_MB", 0.0) for group in plan.groups)
     return runner.run(piece, len(plan.groups), read_mb)
-
-
-def _cluster_numbered(
-    context: WriteContext, reading: SliceReading, ordering: Ordering, groups: tuple[ClusteringGroup, ...], number: int
-) -> Stats:
-    return cluster_group(context, reading, ordering, groups[number], number)
 
 
 def _undo(pending: PendingCommit, lease: Lease) -> None:

@@ -9,7 +9,7 @@ from engine import Engine, form_of
 from record_index import assert_record_index_is_right, locations
 from tiers import quick
 
-from streaming.task import log_keys
+from streaming.task import doubled_keys, log_keys
 from table import read_table
 from table.config.metadata_indexes import RECORD_INDEX
 from table.hudi_table import HudiTable
@@ -307,3 +307,31 @@ def test_an_insert_that_drops_known_keys_keeps_a_row_whose_key_was_deleted(tmp_p
     if has_index:
         assert RECORD_INDEX in indexes(path)
         assert_record_index_is_right(path)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_table_with_a_key_twice_gets_none(tmp_path, table_type, logs):
+    path = str(tmp_path / "t")
+    form = {"hoodie.datasource.write.table.type": table_type}
+    off = {"hoodie.metadata.enable": "false", "hoodie.metadata.record.index.enable": "false"}
+    for number, paths in enumerate((3, 2)):  # k2 goes into another partition path, too
+        sink(path, index="BLOOM", **form, **off).write(number, batch([2, 6], 5 + number, paths=paths))
+    sink(path, index="GLOBAL_BLOOM", **form).write(2, batch([9], 9))
+    assert RECORD_INDEX not in indexes(path)
+    told = next(entry["why"] for entry in logs if entry["event"] == "metadata_indexes_not_made")
+    assert "has a key twice" in told
+
+
+@pytest.mark.parametrize(("index", "tasks"), [("GLOBAL_BLOOM", 2), ("BLOOM", 1)])
+def test_a_task_lists_a_partition_path_once_for_all_its_doubled_keys(tmp_path, monkeypatch, index, tasks):
+    path, more = str(tmp_path / "t"), {"hoodie.parquet.small.file.limit": "0"}
+    filled(path, **more)
+    sink(path, **{**more, "hoodie.datasource.write.operation": "delete"}).write(2, batch([1, 4, 7], 7))
+    for number in (1, 4, 7):  # each in a file group of its own
+        sink(path, **more).write(None, batch([number], 8))
+    listed, real = [], doubled_keys.list_file_groups
+    monkeypatch.setattr(doubled_keys, "list_file_groups", lambda *given: listed.append(given[1]) or real(*given))
+    sink(path, index=index, **more).write(3, batch([1, 4, 7], 9))
+    assert listed == ["p1"] * tasks
+    assert len(held(path)) == 9
+    assert_record_index_is_right(path)

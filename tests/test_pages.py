@@ -11,6 +11,7 @@ from s3_server import serve_s3
 
 import hudistream
 from hudistream import HudiSink, list_options, read_table
+from table.services.check.finding import Kind
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.joinpath("docs").rglob("*.md")])
@@ -214,3 +215,9 @@ def test_the_page_of_the_protocol_has_each_folder_that_is_ours():
     named = re.findall(r"OWN_FOLDER(?:, f?\"|\}/)(\w+)", source)
     assert set(named) >= {"lease", "alive", "open", "staged", "pins", "archiving", "turns", "plans", "order", "ends"}
     assert [name for name in sorted(set(named)) if f".hudistream/{name}" not in page] == []
+
+
+def test_each_kind_of_finding_is_in_the_guide():
+    rows = [line.partition("| ")[2] for line in ROOT.joinpath("docs/guides/checking.md").read_text().splitlines()]
+    described = {kind for row in rows for kind in re.findall(r"`(\w+)`", row.partition(": ")[0])}
+    assert {kind.value for kind in Kind} <= described

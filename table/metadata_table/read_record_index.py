@@ -5,7 +5,7 @@ second. What that timeline has not completed is left out. It never lies in a bas
 only what the table has completed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import TableConfig, load_table_config
 from table.errors import UnsupportedTableError
 from table.metadata_table.file_lists import check_knows
-from table.metadata_table.groups import open_records
+from table.metadata_table.groups import open_records, read_records
 from table.metadata_table.index_definitions import check_is_global
 from table.metadata_table.index_keys import groups_of_keys
 from table.metadata_table.known_lists import KnownLists
@@ -31,6 +31,9 @@ from table.metadata_table.records import Value
 from table.storage.interface import FileInfo, Storage
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, FileSlice, committed_instants
+
+_Decoded = dict[tuple[Value, ...], Location | None]
+"""Keys that came to a file group together have one value: each value is decoded once."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +62,39 @@ class RecordIndex:
             UnsupportedTableError, CorruptFileError, StorageError, FileNotFoundError: the index cannot be read.
         """
         found: dict[str, Location] = {}
-        known: dict[tuple[Value, ...], Location | None] = {}  # keys that came to a file group together have one value
+        known: _Decoded = {}
         by_group: dict[int, set[str]] = {}
         for key, number in zip(keys.to_pylist(), groups_of_keys(keys, self.count).tolist(), strict=True):
             by_group.setdefault(number, set()).add(key)
         for number in sorted(by_group.keys() & self.slices.keys()):
             records = open_records(self.own, self.slices[number], self.committed)
             for key, values in records.find_all(sorted(key.encode() for key in by_group[number])).items():
-                said = tuple(values)
-                if said not in known:
-                    known[said] = decode_location(said)
-                location = known[said]
+                location = _decode(values, known)
                 if location is not None:
                     found[key.decode()] = location
         return found
+
+    def locations(self, number: int) -> Iterator[tuple[str, Location]]:
+        """The keys of a file group of the index, ascending, and where they are. Its files are read whole.
+
+        Args:
+            number: of the file group.
+
+        Raises:
+            UnsupportedTableError, CorruptFileError, StorageError, FileNotFoundError: as `find`.
+        """
+        known: _Decoded = {}
+        for key, values in read_records(self.own, self.slices[number], self.committed).entries():
+            location = _decode(values, known)
+            if location is not None:
+                yield key.decode(), location
+
+
+def _decode(values: Sequence[Value], known: _Decoded) -> Location | None:
+    said = tuple(values)
+    if said not in known:
+        known[said] = decode_location(said)
+    return known[said]
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def _check_metadata_table(table: HudiTable, look: Look, sample: int | None) -> l
     bases = [file for file in files if isinstance(file, BaseFile)]
     context = SliceContext(table, look.committed, schema)
     return check_statistics(table, schema, bases) + check_record_index(
-        context, look.timeline, files, look.merged_slices
+        context, look.timeline, files, look.merged_slices, is_sampled=sample is not None
     )
 
 

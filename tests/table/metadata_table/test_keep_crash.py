@@ -1,10 +1,8 @@
 """Stopped at every storage call: what readers see by the lists of files is what they see by the store."""
 
-import shutil
-
 import pytest
-from engine import STATISTICS, Engine, form_of, key_set, rows
-from faults import FaultyStorage, Fuse, PowerCut
+from engine import key_set, rows
+from indexed_crash import FIRST, SECOND, build, clean_and_compact, stopped_copies, written
 from record_index import assert_record_index_is_right
 
 from table import read_table
@@ -13,28 +11,16 @@ from table.config.table_config import load_table_config
 from table.hudi_table import HudiTable
 from table.metadata_table.file_lists import load_file_lists
 from table.metadata_table.read_statistics import StatisticsIndex
-from table.options.groups import CleanSettings
 from table.schema.avro_schema import with_meta_columns
 from table.services.check.statistics import check_statistics
-from table.services.clean.clean import clean
-from table.services.lists_service import keep_lists_small
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo
 from table.storage.local import LocalStorage
 from table.view.file_group import BaseFile
 from table.view.store_listing import StorageListing
 
-FIRST, SECOND = rows(range(12)), rows(range(6, 18), ts=1, v="second")
 FORMS = [(6, "COPY_ON_WRITE"), (8, "MERGE_ON_READ")]
-CLEAN = CleanSettings(commits_retained=1, grace_ms=0)
 STEP = pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
-
-
-def build(path, version, table_type, fuse=None, **more):
-    storage = LocalStorage(path)
-    indexed = {"hoodie.metadata.record.index.enable": "true", "hoodie.bloom.index.update.partition.path": "false"}
-    options = {**form_of(version, table_type), **STATISTICS, **indexed, "hoodie.index.type": "GLOBAL_BLOOM", **more}
-    return Engine(storage if fuse is None else FaultyStorage(storage, fuse), options)
 
 
 def current(snapshot, folders):
@@ -77,28 +63,13 @@ def assert_bounded(storage, config, snapshot):
 
 def stop_at_each(path, tmp_path, step, act, goes_on):
     """Does `act` on copies of a table, each time stopped at another call, and then `goes_on`: the lists are there."""
-    fuse = Fuse()
-    counted = shutil.copytree(path, str(tmp_path / "count"))
-    held = act(counted, fuse)
-    assert COLUMN_STATS in assert_equal_by_lists(counted)
-    numbers = range(1, len(fuse.calls) + 1, step)  # without the calls by which an engine ends
-    del held
-    for number in numbers:
-        for after in (False, True):
-            copy = shutil.copytree(path, str(tmp_path / f"{number}-{after}"))
-            with pytest.raises(PowerCut):
-                act(copy, Fuse(number, after))
-            assert_equal_by_lists(copy)
-            goes_on(copy)
-            indexes = assert_equal_by_lists(copy)
-            assert indexes >= {FILES, COLUMN_STATS}
-            shutil.rmtree(copy)
-
-
-def written(engine, batch_id, batch=SECOND):
-    engine.write(batch_id, batch)
-    engine.writer.services.wait()  # a compaction beside `copytree` would tear the copy
-    return engine
+    whole, stopped = stopped_copies(path, tmp_path, step, act)
+    assert COLUMN_STATS in assert_equal_by_lists(whole)
+    for copy in stopped:
+        assert_equal_by_lists(copy)
+        goes_on(copy)
+        indexes = assert_equal_by_lists(copy)
+        assert indexes >= {FILES, COLUMN_STATS}
 
 
 @STEP
@@ -142,16 +113,8 @@ def test_a_clean_and_a_compaction_of_the_lists(tmp_path, version, table_type, st
     for number in range(5):
         written(build(path, version, table_type), number, rows(range(number, number + 6), ts=number))
 
-    def act(copy, fuse):
-        storage = FaultyStorage(LocalStorage(copy), fuse)
-        table = HudiTable(storage, load_table_config(LocalStorage(copy)))
-        clean(table, CLEAN)
-        keep_lists_small(table, 4)
-
     def goes_on(copy):
         written(build(copy, version, table_type), 5)
-        table = HudiTable.open(copy)
-        clean(table, CLEAN)
-        keep_lists_small(table, 4)
+        clean_and_compact(copy)
 
-    stop_at_each(path, tmp_path, step, act, goes_on)
+    stop_at_each(path, tmp_path, step, clean_and_compact, goes_on)

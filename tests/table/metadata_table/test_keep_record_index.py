@@ -25,8 +25,11 @@ from table.metadata_table import record_index as record_index_module
 from table.metadata_table.compact import Compaction
 from table.metadata_table.drop import drop_present_metadata_table
 from table.metadata_table.index_definitions import DEFINITIONS_FILE
+from table.metadata_table.index_keys import group_of_key
 from table.metadata_table.metadata_table import MetadataTable, slices_in
+from table.metadata_table.read_record_index import RecordIndex
 from table.options.groups import CleanSettings
+from table.services.check import record_index as check_module
 from table.services.check.check import check
 from table.services.check.finding import Kind
 from table.services.clean.clean import clean
@@ -37,6 +40,7 @@ from table.view.file_group import committed_instants
 
 INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
 GLOBAL = {"hoodie.index.type": "GLOBAL_BLOOM"}
+GROUPS = 10  # of an index
 
 
 def sink(path, version=8, **more):
@@ -231,6 +235,46 @@ def test_check_finds_keys_that_the_index_lacks_or_has_elsewhere(tmp_path, monkey
     assert check(HudiTable.open(path), sample=None, repair=True)
     assert not indexes(path)
     assert check(HudiTable.open(path), sample=None).is_sound
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["a row that is not there", "a file group that is gone"])
+@pytest.mark.parametrize("sample", [None, 20])
+def test_check_finds_keys_that_no_row_has(tmp_path, monkeypatch, gone, sample):
+    """Hudi's inserts that drop known keys would lose their rows, and its upserts fail where the file group is gone."""
+    path = str(tmp_path / "t")
+    engine = indexed_table(path)
+    real = keep.new_locations
+    # a sample looks at the first file group of the index
+    left = next(key for key in (f"k{number}" for number in range(90, 999)) if group_of_key(key, GROUPS) == 0)
+
+    def adds(changes, *given):
+        """A key that the commit does not write."""
+        group = ("p0", "elsewhere-0") if gone else next(iter(changes))
+        kept = changes.get(group, KeyChanges(()))
+        return real({**changes, group: KeyChanges((*kept.added, pa.array([left])), kept.deleted)}, *given)
+
+    monkeypatch.setattr(keep, "new_locations", adds)
+    engine.write(2, rows([50, 51]))
+    engine.writer.stop()
+    report = check(HudiTable.open(path), sample=sample)
+    [told] = [finding for finding in report.findings if finding.kind is Kind.METADATA_TABLE]
+    assert f"wrong about 1 keys, among them '{left}', which it has in " in told.text
+    assert ("gone" if gone else "where no row has it") in told.text
+    assert not report.is_sound
+
+
+def test_check_of_a_sample_reads_one_file_group_of_the_index(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    indexed_table(path).writer.stop()
+    asked, real = [], RecordIndex.locations
+    monkeypatch.setattr(RecordIndex, "locations", lambda self, number: asked.append(number) or real(self, number))
+    assert check(HudiTable.open(path)).is_sound
+    assert asked == [0]
+    monkeypatch.setattr(check_module, "_MOST_BYTES", 1)
+    assert check(HudiTable.open(path)).is_sound
+    assert asked == [0]
+    assert check(HudiTable.open(path), sample=None).is_sound
+    assert asked[1:] == list(range(GROUPS))
 
 
 def test_a_clustering_keeps_it(tmp_path):

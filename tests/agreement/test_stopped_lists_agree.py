@@ -1,0 +1,107 @@
+"""Stopped at storage calls: what Hudi reads by the metadata table is what it reads without it, at every point."""
+
+import re
+from pathlib import Path
+
+import pytest
+from engine import rows
+from indexed_crash import FIRST, SECOND, build, clean_and_compact, stopped_copies, written
+from tiers import quick
+from turns import COLUMNS, write_theirs
+
+from table import read_table
+
+pytestmark = pytest.mark.hudi
+
+BY_STORE = {"hoodie.metadata.enable": "false", "hoodie.enable.data.skipping": "false"}
+BY_METADATA = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+# a statistic, a key of the second batch alone, and one of both
+FILTERS = ("v = 'second'", "id = 'k15'", "id = 'k7'")
+VARIES = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{5,}")
+SIZED = ("hoodie.properties",)  # replaced in place
+THEIRS = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
+# version, table type, and at which calls: all of them, or one of some
+FORMS = [(8, "MERGE_ON_READ", 55), (8, "MERGE_ON_READ", 1), (6, "COPY_ON_WRITE", 1), (9, "COPY_ON_WRITE", 1)]
+
+
+def read(hudi, path, where=None):
+    """Rows of Hudi, sorted: by the store, and the same by the metadata table."""
+    by_store, by_metadata = (
+        sorted(tuple(row[column] for column in COLUMNS) for row in hudi.read(path, options, COLUMNS, where))
+        for options in (BY_STORE, BY_METADATA)
+    )
+    assert by_metadata == by_store
+    return by_store
+
+
+def read_all(hudi, path):
+    """As `read`, and through filters."""
+    whole = read(hudi, path)
+    for where in FILTERS:
+        read(hudi, path, where)
+    ids = [row[0] for row in whole]
+    assert len(ids) == len(set(ids))
+    return whole
+
+
+def shape(path):
+    """Which files there are, without what differs from run to run."""
+    files = (file for file in path.rglob("*") if file.is_file())
+    return sorted((VARIES.sub("", str(file.relative_to(path))), file.name in SIZED and file.stat().st_size)
+                  for file in files)  # fmt: skip
+
+
+def see_each(hudi, tmp_path, path, step, act, goes_on):
+    """Hudi reads each stopped copy, and again behind what comes next. A call that changes nothing is not a stop."""
+    before = read_all(hudi, path)
+    whole, stopped = stopped_copies(path, tmp_path, step, act, sides=(False,))
+    behind = read_all(hudi, whole)
+    seen, last, number = set(), None, 0
+    for copy in stopped:
+        now = shape(Path(copy))
+        if now == last:
+            continue
+        last, number = now, number + 1
+        found = read_all(hudi, copy)
+        assert found in (before, behind)
+        seen.add(found == behind)
+        goes_on(copy, number)
+        ours = read_table(copy, COLUMNS).to_pylist()
+        assert sorted(tuple(row[column] for column in COLUMNS) for row in ours) == read_all(hudi, copy)
+    return seen
+
+
+@pytest.mark.parametrize(("version", "table_type", "step"), quick(1, FORMS))
+def test_a_batch(version, table_type, step, partners, tmp_path, utc):
+    path, hudi = str(tmp_path / "t"), partners[version]
+    for number in range(2):  # the second makes the lists
+        written(build(path, version, table_type), number, FIRST)
+    theirs = rows(range(10, 22), ts=2, v="theirs")
+
+    def goes_on(copy, number):
+        if number % 3 == 0:
+            write_theirs(hudi, copy, version, theirs, **THEIRS, **{"hoodie.datasource.write.table.type": table_type})
+            read_all(hudi, copy)
+        written(build(copy, version, table_type), 2)
+        ids = sorted(row[0] for row in read_all(hudi, copy))
+        assert ids == sorted(f"k{number}" for number in range(18 if number % 3 else 22))
+
+    def act(copy, fuse):
+        return written(build(copy, version, table_type, fuse), 2, SECOND)
+
+    assert False in see_each(hudi, tmp_path, path, step, act, goes_on)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "table_type", "step"), FORMS[1:])
+def test_a_clean_and_a_compaction_of_the_lists(version, table_type, step, partners, tmp_path, utc):
+    path, hudi = str(tmp_path / "t"), partners[version]
+    for number in range(5):
+        written(build(path, version, table_type), number, rows(range(number, number + 6), ts=number))
+
+    def goes_on(copy, number):
+        written(build(copy, version, table_type), 5)
+        clean_and_compact(copy)
+
+    seen = see_each(hudi, tmp_path, path, step, clean_and_compact, goes_on)
+    assert seen == {True}  # neither changes a row

@@ -81,6 +81,22 @@ def parse_log_file(name: str) -> LogFileName | None:
     return LogFileName(match[1], match[2], int(match[3]), match[4] or "", match[8] or "")
 
 
+def file_group_of(name: str) -> str | None:
+    """The file id in the name of a base file or log file, or None for any other name."""
+    found = parse_base_file(name) or parse_log_file(name)
+    return found.file_id if found is not None else None
+
+
+def file_group_prefixes(file_id: str, *, has_logs: bool) -> tuple[str, ...]:
+    """What the names of a file group's files begin with, and those of no other file group.
+
+    Args:
+        file_id: the file group.
+        has_logs: whether it may have log files.
+    """
+    return (f"{file_id}_", f".{file_id}_") if has_logs else (f"{file_id}_",)
+
+
 def parse_marker(name: str) -> MarkerName | None:
     """The parts of a marker's name (a path stays in `data_file`), or None for any other name.
 

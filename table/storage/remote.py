@@ -128,10 +128,21 @@ class FsspecStorage(Storage):
             )
 
     def list_dir(self, path: str) -> list[FileInfo]:  # noqa: D102
+        return self._list(path)
+
+    @property
+    def lists_by_prefix(self) -> bool:  # noqa: D102
+        return self._is_s3
+
+    def list_prefix(self, path: str, prefix: str) -> list[FileInfo]:  # noqa: D102
+        return [found for found in self._list(path, prefix) if found.name.startswith(prefix) and not found.is_dir]
+
+    def _list(self, path: str, prefix: str = "") -> list[FileInfo]:
+        """Entries of a folder; on S3 only those whose names begin with the prefix."""
         fs, full = self._fs, self._full(path)
         try:
             with self._told("list", path):
-                entries = list_entries(fs, full) if self._is_s3 else fs.ls(full, detail=True)
+                entries = list_entries(fs, full, prefix=prefix) if self._is_s3 else fs.ls(full, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return []
         found = []

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def list_entries(fs: Any, target: str, *, deep: bool = False) -> list[Mapping[str, Any]]:
+def list_entries(fs: Any, target: str, *, deep: bool = False, prefix: str = "") -> list[Mapping[str, Any]]:
     """The entries of a folder, from ListObjectsV2 alone: one request for each thousand entries.
 
     Args:
         fs: s3fs file system.
         target: ``bucket/folder``.
         deep: whether all objects below the folder are listed; the result then has no folders.
+        prefix: what the names of the entries begin with.
 
     Returns:
         The entries as s3fs describes them; none if the folder does not exist.
@@ -27,7 +28,7 @@ def list_entries(fs: Any, target: str, *, deep: bool = False) -> list[Mapping[st
     from fsspec.asyn import sync  # noqa: PLC0415 loads asyncio
 
     delimiter = "" if deep else "/"
-    listed = sync(fs.loop, fs._lsdir, target.strip("/"), refresh=True, delimiter=delimiter)  # noqa: SLF001 see above
+    listed = sync(fs.loop, fs._lsdir, target.strip("/"), refresh=True, delimiter=delimiter, prefix=prefix)  # noqa: SLF001 see above
     return list(listed)
 
 

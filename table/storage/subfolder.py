@@ -37,6 +37,13 @@ class Subfolder(Storage):
     def list_dir(self, path: str) -> list[FileInfo]:  # noqa: D102
         return self.outer.list_dir(self._place(path))
 
+    @property
+    def lists_by_prefix(self) -> bool:  # noqa: D102
+        return self.outer.lists_by_prefix
+
+    def list_prefix(self, path: str, prefix: str) -> list[FileInfo]:  # noqa: D102
+        return self.outer.list_prefix(self._place(path), prefix)
+
     def list_names(self, path: str) -> list[str]:  # noqa: D102
         return self.outer.list_names(self._place(path))
 

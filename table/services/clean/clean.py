@@ -5,6 +5,7 @@ before. The files that a clean deletes are checked against a timeline loaded aft
 current snapshot and of savepoints stay, whatever a plan says (rules 1 and 10).
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from table import clock, threads
@@ -16,14 +17,17 @@ from table.errors import (
     StorageError,
     TimelineMovedError,
 )
+from table.files.names import file_group_of, file_group_prefixes
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.metadata_table.changes import changes_of_clean
+from table.options.choices import TableType
 from table.options.groups import CleanSettings
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.clean.judgement import PinFacts, find_pinned, load_savepointed, plan_clean
-from table.services.clean.readers import HeldPartitions
+from table.services.clean.memory import CleanerMemory
 from table.snapshot import Snapshot
+from table.storage.interface import FileInfo
 from table.takes_path import takes_path
 from table.timeline.active_timeline import (
     begin_instant,
@@ -43,7 +47,9 @@ from table.timeline.timeline import Timeline
 from table.transaction.completion import complete_service
 from table.transaction.lease import hold_table
 from table.transaction.lock import Step, guarded
-from table.view.file_system_view import list_file_groups
+from table.view.file_group import build_file_groups
+
+_FILES_PER_REQUEST = 250  # a request for few files takes about as long as so many more files in another one
 
 log = get_logger("hudistream.clean")
 
@@ -78,7 +84,7 @@ def clean(table: HudiTable, settings: CleanSettings | None = None, *, due: bool 
 
 
 def schedule_clean(
-    table: HudiTable, settings: CleanSettings, *, due: bool = True, known: HeldPartitions | None = None
+    table: HudiTable, settings: CleanSettings, *, due: bool = True, known: CleanerMemory | None = None
 ) -> Snapshot:
     """Plans and requests a clean, if one is due and none is under way.
 
@@ -96,7 +102,8 @@ def schedule_clean(
     """
     check_version_written(table.config, "clean")
     with guarded(table, Step.SCHEDULE):
-        snapshot = _redo_empty_cleans(Snapshot.load(table), known)
+        commits = known.commits_of(table.storage) if known is not None else None
+        snapshot = _redo_empty_cleans(Snapshot.load(table, commits=commits), known)
         if not due or snapshot.timeline.pending_of(Action.CLEAN):
             return snapshot
         plan = plan_clean(snapshot, settings, known)
@@ -108,12 +115,15 @@ def schedule_clean(
     return snapshot.again()
 
 
-def carry_out_cleans(snapshot: Snapshot, settings: CleanSettings) -> list[CleanMetadata]:
+def carry_out_cleans(
+    snapshot: Snapshot, settings: CleanSettings, known: CleanerMemory | None = None
+) -> list[CleanMetadata]:
     """Carries out the cleans that are on the timeline, each from its own plan.
 
     Args:
         snapshot: the table, as `schedule_clean` returned it.
         settings: how many files at a time.
+        known: what the caller remembers of earlier plans.
 
     Returns:
         What each clean did.
@@ -124,7 +134,7 @@ def carry_out_cleans(snapshot: Snapshot, settings: CleanSettings) -> list[CleanM
     done = []
     for pending in snapshot.timeline.pending_of(Action.CLEAN):
         try:
-            outcome = execute_clean(snapshot, pending, settings)
+            outcome = execute_clean(snapshot, pending, settings, known)
         except (CorruptFileError, TimelineMovedError):
             # another cleaner may have carried it out, and even archived it, since we listed the timeline
             now = snapshot.table.load_timeline().find(pending.time, Action.CLEAN)
@@ -136,7 +146,7 @@ def carry_out_cleans(snapshot: Snapshot, settings: CleanSettings) -> list[CleanM
     return done
 
 
-def _redo_empty_cleans(snapshot: Snapshot, known: HeldPartitions | None) -> Snapshot:
+def _redo_empty_cleans(snapshot: Snapshot, known: CleanerMemory | None) -> Snapshot:
     """A completed clean without content was cut short by a store that creates files before it fills them."""
     whole = known.last_clean.start_time if known is not None and known.last_clean is not None else None
     newest = [instant for instant in snapshot.timeline.completed_of(Action.CLEAN)[-1:] if instant.time != whole]
@@ -146,13 +156,16 @@ def _redo_empty_cleans(snapshot: Snapshot, known: HeldPartitions | None) -> Snap
     return snapshot.again() if empty else snapshot
 
 
-def execute_clean(snapshot: Snapshot, pending: Instant, settings: CleanSettings) -> CleanMetadata | None:
+def execute_clean(
+    snapshot: Snapshot, pending: Instant, settings: CleanSettings, known: CleanerMemory | None = None
+) -> CleanMetadata | None:
     """Carries out a clean that is on the timeline, from its own plan. Can be repeated.
 
     Args:
         snapshot: the table, with the clean on its timeline.
         pending: the clean, requested or inflight.
         settings: how many files at a time.
+        known: what the caller remembers of earlier plans.
 
     Returns:
         What it did; None where it was dropped: it had no plan (it died before it had one), or commits that it
@@ -169,7 +182,7 @@ def execute_clean(snapshot: Snapshot, pending: Instant, settings: CleanSettings)
             delete_instant_file(storage, state)
         return None
     plan = decode_clean_plan(data, plan_file.file_name)
-    wanted, refused, is_outdated = _sort_out(snapshot, plan, settings)
+    wanted, refused, is_outdated = _sort_out(snapshot, plan, PinFacts.load(snapshot, settings), known)
     if pending.state is State.REQUESTED and (is_outdated or _is_being_undone(snapshot.timeline)):
         delete_instant_file(storage, plan_file)
         log.warning("clean_withdrawn", table=storage.base_uri, instant_time=pending.time)
@@ -228,7 +241,7 @@ def _is_being_undone(timeline: Timeline) -> bool:
 
 
 def _sort_out(
-    snapshot: Snapshot, plan: CleanPlan, settings: CleanSettings
+    snapshot: Snapshot, plan: CleanPlan, pins: PinFacts, known: CleanerMemory | None
 ) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]], bool]:
     """A plan's files by partition: the files to be deleted, relative to the table, and the files that must stay.
 
@@ -240,14 +253,16 @@ def _sort_out(
     """
     storage = snapshot.storage
     held = load_savepointed(snapshot)
-    pins = PinFacts.load(snapshot, settings)
     wanted: dict[str, list[str]] = {}
     refused: dict[str, tuple[str, ...]] = {}
     is_outdated = False
     for path, files in plan.files.items():
-        groups = list_file_groups(snapshot.listing, path, snapshot.slicing)
+        names = {file.rsplit("/", 1)[-1] for file in files}
+        # what pins may keep is a share of the whole partition
+        count = known.folders.count(path) if known is not None and not pins.needs.pins else 0
+        groups = build_file_groups(path, _list_groups_of(snapshot, path, names, count), snapshot.slicing)
         current = {file.name for group in groups for file in group.current_files}
-        read = find_pinned(path, groups, pins, {file.rsplit("/", 1)[-1] for file in files})
+        read = find_pinned(path, groups, pins, names)
         for file in files:
             try:
                 relative = storage.relative(file)
@@ -263,3 +278,20 @@ def _sort_out(
             log.warning("file_not_cleaned", table=storage.base_uri, path=file, why=why)
             refused[path] = (*refused.get(path, ()), file)
     return wanted, refused, is_outdated
+
+
+def _list_groups_of(snapshot: Snapshot, path: str, names: Iterable[str], count: int) -> Sequence[FileInfo]:
+    """Entries of a partition's folder: all, or at least those of the file groups of some files.
+
+    Args:
+        path: the partition.
+        names: of the files.
+        count: of the files in the folder; 0 where it is not known.
+    """
+    ids = {file_group_of(name) for name in names}
+    has_logs = snapshot.config.table_type == TableType.MERGE_ON_READ
+    prefixes = [prefix for one in ids if one is not None for prefix in file_group_prefixes(one, has_logs=has_logs)]
+    is_dearer = len(prefixes) > 1 + count // _FILES_PER_REQUEST
+    if None in ids or is_dearer or not count or not snapshot.storage.lists_by_prefix:
+        return snapshot.listing.list_files(path)
+    return [entry for prefix in prefixes for entry in snapshot.storage.list_prefix(path, prefix)]

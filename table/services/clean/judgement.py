@@ -9,6 +9,8 @@ from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
 from table.options.choices import TableType
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, CleanSettings
+from table.services.clean.known_folders import KnownFolders
+from table.services.clean.memory import CleanerMemory
 from table.services.clean.plan import (
     FileFate,
     Protection,
@@ -22,12 +24,12 @@ from table.services.clean.plan import (
     lifetimes,
     needs_cleaning,
 )
-from table.services.clean.readers import HeldPartitions, ReaderNeeds, current_bytes_of, hold_for_readers
+from table.services.clean.readers import ReaderNeeds, current_bytes_of, hold_for_readers
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo
-from table.timeline.active_timeline import find_instant, read_instant
+from table.timeline.active_timeline import find_instant
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
-from table.timeline.metadata.clean import CleanMetadata, CleanPlan, decode_clean_metadata
+from table.timeline.metadata.clean import CleanMetadata, CleanPlan
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.pins import load_live_pins
 from table.view.file_group import CommittedInstants, FileGroup, build_file_groups, committed_instants
@@ -99,7 +101,7 @@ class PinFacts:
         return PinFacts(_replaced_included(snapshot), load_replaced(snapshot), needs, arrivals)
 
 
-def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: HeldPartitions | None = None) -> CleanPlan | None:
+def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: CleanerMemory | None = None) -> CleanPlan | None:
     """The plan of the files that a clean would delete now; None if no clean is due, or no file has to be deleted.
 
     Args:
@@ -110,8 +112,8 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: HeldPartition
         BrokenInvariantError: the plan names a file of the current snapshot: nothing is deleted.
         StorageError: the plan would delete more than the set share of the table.
     """
-    held = known if known is not None else HeldPartitions()
-    last = _load_last_clean(snapshot, held)
+    memory = known if known is not None else CleanerMemory()
+    last = memory.load_last_clean(snapshot)
     # before anything else is read: for most batches of a sink that cleans rarely, nothing more is read
     if not needs_cleaning(snapshot.timeline, last.plan.last_commit if last else None, settings):
         return None
@@ -121,11 +123,11 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: HeldPartition
     left: list[str] = []
     gone_bytes = seen_bytes = 0
     now = clock.format_instant_time(clock.now_ms(), snapshot.config.timezone)
-    chosen, later = _choose_partitions(facts, held)
+    judged, later = _judge_chosen(facts, memory)
     left += later
-    for path, entries in chosen:
-        of_partition = _judge_partition(facts, path, entries)
-        held.note(path, of_partition.fates, facts.earliest.time if facts.earliest else "", now)
+    for of_partition in judged:
+        path = of_partition.partition_path
+        memory.held.note(path, of_partition.fates, facts.earliest.time if facts.earliest else "", now)
         seen_bytes += of_partition.total_bytes
         gone = of_partition.deleted
         gone_bytes += sum(fate.file.size_bytes for fate in gone)
@@ -158,7 +160,7 @@ def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[Partition
         One partition after the other.
     """
     snapshot = Snapshot.load(table)
-    facts = _load_facts(snapshot, settings, _load_last_clean(snapshot, HeldPartitions()))
+    facts = _load_facts(snapshot, settings, CleanerMemory().load_last_clean(snapshot))
     for path in snapshot.list_partition_paths():
         yield _judge_partition(facts, path, snapshot.listing.list_files(path))
 
@@ -170,15 +172,6 @@ def _check_share(settings: CleanSettings, gone_bytes: int, seen_bytes: int) -> N
             f"the clean would delete {gone_bytes / seen_bytes:.0%} of the {seen_bytes} bytes it looked at, more than "
             f"hudistream.clean.max.share={most}: see `hudistream clean --dry-run`, then raise the share"
         )
-
-
-def _load_last_clean(snapshot: Snapshot, held: HeldPartitions) -> CleanMetadata | None:
-    cleans = snapshot.timeline.completed_of(Action.CLEAN)
-    if not cleans:
-        return None
-    if held.last_clean is None or held.last_clean.start_time != cleans[-1].time:
-        held.last_clean = decode_clean_metadata(read_instant(snapshot.storage, cleans[-1]), cleans[-1].file_name)
-    return held.last_clean
 
 
 def _load_facts(snapshot: Snapshot, settings: CleanSettings, last: CleanMetadata | None) -> Facts:
@@ -259,15 +252,12 @@ def _load_compacting(snapshot: Snapshot) -> dict[tuple[str, str], str]:
     return {key: found.base_instant_time for key, found in load_compacting(snapshot.storage, pending).items()}
 
 
-def _choose_partitions(
-    facts: Facts, held: HeldPartitions
-) -> tuple[Iterable[tuple[str, Sequence[FileInfo]]], list[str]]:
-    """Partitions to look at now, with the entries of their folders, and partitions for later.
+def _judge_chosen(facts: Facts, memory: CleanerMemory) -> tuple[Iterable[PartitionFates], list[str]]:
+    """What becomes of the partitions to look at now, one after the other, and the partitions for later.
 
     Those to look at are the ones that changed since the last clean; all where that is not known.
     """
     settings, last, timeline = facts.settings, facts.last_clean, facts.snapshot.timeline
-    listing = facts.snapshot.listing
     if settings.policy != KEEP_LATEST_FILE_VERSIONS and facts.earliest is None:
         return [], []
     first = timeline.first_active_time
@@ -290,9 +280,22 @@ def _choose_partitions(
         again = {*last.plan.left, *(path for path, names in last.failed.items() if names), *facts.replaced}
         last_touched = {path: time for time in sorted(touched) for path in touched[time]}
         chosen = choose_incremental_paths(since, until, touched) | again
-        later = {path for path in chosen if held.may_skip(path, last_touched.get(path, ""), facts.needs.recent)}
-        return ((path, listing.list_files(path)) for path in sorted(chosen - later)), sorted(later)
-    return listing.walk(), []
+        later = {path for path in chosen if memory.held.may_skip(path, last_touched.get(path, ""), facts.needs.recent)}
+        memory.follow(facts.snapshot)
+        return (_judge_known(facts, path, memory.folders) for path in sorted(chosen - later)), sorted(later)
+    return (_judge_partition(facts, path, entries) for path, entries in facts.snapshot.listing.walk()), []
+
+
+def _judge_known(facts: Facts, path: str, folders: KnownFolders) -> PartitionFates:
+    """As `_judge_partition`, of a folder that is listed only where its files are not known."""
+    known = folders.find(path)
+    if known is not None:
+        fates = _judge_partition(facts, path, known)
+        if not fates.is_emptied:  # only a listing shows a file that is being written there
+            return fates
+    entries = facts.snapshot.listing.list_files(path)
+    folders.keep(path, entries, facts.committed)
+    return _judge_partition(facts, path, entries)
 
 
 def _judge_partition(facts: Facts, path: str, entries: Sequence[FileInfo]) -> PartitionFates:

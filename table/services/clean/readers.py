@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from table.services.clean.plan import FileFate
-from table.timeline.metadata.clean import CleanMetadata
 from table.view.file_group import FileGroup
 
 
@@ -61,14 +60,10 @@ def hold_for_readers(fates: Sequence[FileFate], needs: ReaderNeeds, current_byte
 class HeldPartitions:
     """Partitions whose only old versions are held for readers, and when it is worth looking at these partitions again.
 
-    A long-lived sink keeps this object, so that it does not list each such partition after each commit.
-
-    Attributes:
-        last_clean: the last completed clean that was read; a completed clean does not change.
+    A long-lived sink keeps this object, so that it does not look at each such partition after each commit.
     """
 
     def __init__(self) -> None:
-        self.last_clean: CleanMetadata | None = None
         self._known: dict[str, tuple[str, str]] = {}
 
     def note(self, path: str, fates: Sequence[FileFate], until: str, now: str) -> None:

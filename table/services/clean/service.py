@@ -7,7 +7,7 @@ from table.log import get_logger
 from table.options.choices import CleanFailure, CleanPolicy
 from table.options.groups import CleanSettings
 from table.services.clean.clean import carry_out_cleans, schedule_clean
-from table.services.clean.readers import HeldPartitions
+from table.services.clean.memory import CleanerMemory
 from table.services.clean.trigger import Cleaning, choose_cleaning
 from table.services.service import ServiceOutcome, Spread, Trigger
 from table.snapshot import Snapshot
@@ -36,7 +36,7 @@ class CleaningService:
     def __init__(self, settings: CleanSettings, *, archives: bool = False, compacts: bool = False) -> None:
         self._settings, self._archives, self._compacts = settings, archives, compacts
         self._warned, self._commits = False, 0
-        self._held = HeldPartitions()
+        self._memory = CleanerMemory()
 
     @property
     def on_failure(self) -> CleanFailure:
@@ -99,12 +99,12 @@ class CleaningService:
 
         None where the sink leaves the execution to another job.
         """
-        snapshot = schedule_clean(table, self._settings, known=self._held)
+        snapshot = schedule_clean(table, self._settings, known=self._memory)
         return snapshot if self._settings.executes and snapshot.timeline.pending_of(Action.CLEAN) else None
 
     def execute(self, table: HudiTable, plan: Snapshot, spread: Spread | None = None) -> ServiceOutcome:  # noqa: ARG002
         """Carries them out."""
-        done = carry_out_cleans(plan, self._settings)
+        done = carry_out_cleans(plan, self._settings, self._memory)
         return ServiceOutcome(
             cleans=len(done),
             files_deleted=sum(len(names) for outcome in done for names in outcome.deleted.values()),

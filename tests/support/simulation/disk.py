@@ -103,6 +103,10 @@ class SimStorage(Storage):
             lambda: [FileInfo(name, *facts) for name, facts in self.disk.entries(path).items()],
         )
 
+    @property
+    def lists_by_prefix(self):
+        return self.disk.fence == "tickets"
+
     def exists(self, path):
         return self._call("exists", path, lambda: path in self.disk.files or bool(self.disk.entries(path)))
 

@@ -49,9 +49,9 @@ def patched(*changes):
         yield
 
 
-def _clean_deletes_folders(snapshot, settings):
+def _clean_deletes_folders(snapshot, settings, known=None):
     """Rule 1: a clean deletes the folder of an emptied partition, whatever lies in it."""
-    done = _carry_out_cleans(snapshot, settings)
+    done = _carry_out_cleans(snapshot, settings, known)
     for outcome in done:
         for path in outcome.plan.emptied:
             for name in snapshot.storage.list_tree(path):
@@ -59,9 +59,9 @@ def _clean_deletes_folders(snapshot, settings):
     return done
 
 
-def _clean_removes_partitions(snapshot, settings):
+def _clean_removes_partitions(snapshot, settings, known=None):
     """Rule 2: the background clean removes emptied partitions itself, beside a batch."""
-    done = _carry_out_cleans(snapshot, settings)
+    done = _carry_out_cleans(snapshot, settings, known)
     recovery.remove_emptied_partitions(snapshot.table, [path for outcome in done for path in outcome.plan.emptied])
     return done
 

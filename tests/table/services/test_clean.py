@@ -16,6 +16,7 @@ from table.hudi_table import HudiTable
 from table.options.groups import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from table.services.clean.clean import clean, schedule_clean
 from table.services.clean.judgement import judge_files, plan_clean
+from table.services.clean.memory import CleanerMemory
 from table.services.clean.plan import (
     Protection,
     choose_incremental_paths,
@@ -27,7 +28,6 @@ from table.services.clean.plan import (
     judge_replaced_group,
     needs_cleaning,
 )
-from table.services.clean.readers import HeldPartitions
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
@@ -310,7 +310,7 @@ def test_a_clean_that_is_not_due_reads_the_last_clean_once_and_nothing_else(tmp_
     path = str(tmp_path / "t")
     fill(path, 4)
     clean(HudiTable.open(path), COMMITS)
-    fuse, known, rarely = Fuse(), HeldPartitions(), replace(COMMITS, trigger_commits=20)
+    fuse, known, rarely = Fuse(), CleanerMemory(), replace(COMMITS, trigger_commits=20)
     table = HudiTable.open(path)
     table = HudiTable(FaultyStorage(table.storage, fuse), table.config)
     reads = []

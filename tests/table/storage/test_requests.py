@@ -93,6 +93,18 @@ def test_a_folder_is_listed_by_one_request_be_it_empty_or_not(s3):
         with counted() as seen:
             assert [(e.name, e.is_dir, e.size_bytes) for e in storage.list_dir(path)] == wanted
         assert [name for name, _ in seen] == ["ListObjectsV2"]
+    storage.put("full/aside", b"456")
+    for path, prefix, wanted in (
+        ("full", "a", [("aside", 3)]),
+        ("full", "x", []),
+        ("", "full", []),
+        ("empty", "a", []),
+    ):
+        with counted() as seen:
+            assert [(e.name, e.size_bytes) for e in storage.list_prefix(path, prefix)] == wanted
+        assert [name for name, _ in seen] == ["ListObjectsV2"]
+    assert open_storage("s3://nowhere/listed", s3).list_prefix("full", "a") == []
+    storage.delete("full/aside")
     with counted() as seen:
         assert sorted(storage.list_tree("full")) == ["a/b", "c"]
         assert storage.list_tree("empty") == {}

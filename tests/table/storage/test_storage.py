@@ -33,6 +33,8 @@ def test_what_every_store_does(storage):
     assert storage.read("a/b") == b"3"
     assert {(e.name, e.size_bytes, e.is_dir) for e in storage.list_dir("a")} == {("b", 1, False), ("empty", 0, False)}
     assert [(e.name, e.is_dir) for e in storage.list_dir("") if e.name != ".hoodie"] == [("a", True)]
+    assert [(e.name, e.size_bytes) for e in storage.list_prefix("a", "em")] == [("empty", 0)]
+    assert storage.list_prefix("", "a") == storage.list_prefix("a/nothing", "b") == []  # files alone
     assert storage.exists("a/b")
     assert not storage.exists("a/c")
     with pytest.raises(FileNotFoundError):

@@ -25,7 +25,9 @@ from table.options.choices import TableType
 from table.options.groups import CleanSettings
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.clean.judgement import PinFacts, find_pinned, load_savepointed, plan_clean
+from table.services.clean.known_folders import KnownFolders
 from table.services.clean.memory import CleanerMemory
+from table.services.clean.plan import find_retained
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo
 from table.takes_path import takes_path
@@ -47,7 +49,7 @@ from table.timeline.timeline import Timeline
 from table.transaction.completion import complete_service
 from table.transaction.lease import hold_table
 from table.transaction.lock import Step, guarded
-from table.view.file_group import build_file_groups
+from table.view.file_group import FileGroup, build_file_groups
 
 _FILES_PER_REQUEST = 250  # a request for few files takes about as long as so many more files in another one
 
@@ -259,10 +261,13 @@ def _sort_out(
     for path, files in plan.files.items():
         names = {file.rsplit("/", 1)[-1] for file in files}
         # what pins may keep is a share of the whole partition
-        count = known.folders.count(path) if known is not None and not pins.needs.pins else 0
-        groups = build_file_groups(path, _list_groups_of(snapshot, path, names, count), snapshot.slicing)
+        count = known.folders.count(path) if known is not None else 0
+        entries = _list_groups_of(snapshot, path, names, count if not pins.needs.pins else 0)
+        groups = build_file_groups(path, entries, snapshot.slicing)
         current = {file.name for group in groups for file in group.current_files}
         read = find_pinned(path, groups, pins, names)
+        if known is not None and count:
+            read.update(_recheck(plan, groups, names, known.folders))
         for file in files:
             try:
                 relative = storage.relative(file)
@@ -278,6 +283,16 @@ def _sort_out(
             log.warning("file_not_cleaned", table=storage.base_uri, path=file, why=why)
             refused[path] = (*refused.get(path, ()), file)
     return wanted, refused, is_outdated
+
+
+def _recheck(plan: CleanPlan, groups: Iterable[FileGroup], names: set[str], folders: KnownFolders) -> dict[str, str]:
+    """Files of a plan from memory that a retained commit shows by what the store lists: name -> why it stays."""
+    if plan.earliest is None:
+        return {}
+    wrong = names & {name for group in groups for name in find_retained(group, plan.earliest[0])}
+    if wrong:  # the timeline did not tell what happened: list everything again
+        folders.forget_all()
+    return dict.fromkeys(wrong, f"readers of {plan.earliest[0]} see it")
 
 
 def _list_groups_of(snapshot: Snapshot, path: str, names: Iterable[str], count: int) -> Sequence[FileInfo]:

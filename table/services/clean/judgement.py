@@ -294,7 +294,8 @@ def _judge_known(facts: Facts, path: str, folders: KnownFolders) -> PartitionFat
         if not fates.is_emptied:  # only a listing shows a file that is being written there
             return fates
     entries = facts.snapshot.listing.list_files(path)
-    folders.keep(path, entries, facts.committed)
+    has_logs = facts.snapshot.config.table_type == TableType.MERGE_ON_READ
+    folders.keep(path, entries, facts.committed, has_logs=has_logs)
     return _judge_partition(facts, path, entries)
 
 

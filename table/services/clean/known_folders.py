@@ -3,14 +3,19 @@
 A listing takes longer with each file of the folder, and a stream changes the same few folders with each commit. So a
 folder is listed once. From there on the commits say which files came, and the cleans which files went.
 
+Only files of completed writes are remembered: others may be deleted, and no instant tells that. In timeline layout 1
+the name of a log file does not tell who wrote it, so nothing is remembered of a merge-on-read table there.
+
 What is remembered decides no deletion: a clean looks at the store again once its plan is durable (rule 10).
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from table.errors import CorruptFileError
 from table.files.names import parse_base_file, parse_log_file
 from table.metadata_table.changes import Written, changes_of_commit
+from table.services.clean.plan import PENDING_WRITES
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo
 from table.timeline.instant import Action, Instant
@@ -31,15 +36,19 @@ class Followed:
     Attributes:
         writes: times of the completed writes.
         first: the first of them.
+        pending: times of the writes that are not completed.
         cleans: times of the completed cleans.
         undoing: times of rollbacks and restores in any state.
+        is_undoing: whether one of those is not completed.
         layout: version of the timeline layout.
     """
 
     writes: frozenset[str]
     first: str | None
+    pending: frozenset[str]
     cleans: frozenset[str]
     undoing: frozenset[str]
+    is_undoing: bool
     layout: int
 
     @staticmethod
@@ -48,22 +57,28 @@ class Followed:
         return Followed(
             timeline.committed_times,
             timeline.first_active_time,
+            frozenset(instant.time for instant in timeline.pending_of(*PENDING_WRITES)),
             frozenset(instant.time for instant in timeline.completed_of(Action.CLEAN)),
             frozenset(instant.time for instant in timeline.instants if instant.action in _UNDOING),
+            bool(timeline.pending_of(*_UNDOING)),
             timeline.layout.version,
         )
 
     def leads_to(self, now: "Followed") -> bool:
         """Whether the instants that are new in `now` tell all that happened to committed files since (pure).
 
-        Not so where commits were undone, or where the newest write that was known has left the timeline: then archival
-        may have retired instants that were never seen here.
+        Not so where commits were undone, or where archival may have retired instants that were never seen here. It
+        takes the oldest first. So it has taken no write and no clean that is newer than one which is still there, but
+        for a write that was pending and completed late.
         """
         gone = self.writes - now.writes
         return (
             self.layout == now.layout
+            and not (self.is_undoing or now.is_undoing)
             and now.undoing <= self.undoing
-            and max(self.writes, default=None) not in gone
+            and max(self.writes, default=None) in now.writes
+            and max(self.cleans, default=None) in now.cleans
+            and self.pending <= now.pending | now.writes
             and all(now.first is not None and time < now.first for time in gone)
             and len(now.writes - self.writes) <= MOST_COMMITS
         )
@@ -79,7 +94,8 @@ class KnownFolders:
     """The files of some partition paths. For one thread.
 
     Args:
-        most_files: as many are remembered; the folders that were looked at longest ago go first.
+        most_files: as many are remembered, a folder counted as one more; the folders that were looked at longest ago go
+            first.
     """
 
     def __init__(self, most_files: int = MOST_FILES) -> None:
@@ -99,23 +115,19 @@ class KnownFolders:
             HudiError: an instant cannot be read; the next call follows from the same timeline.
         """
         now, before = Followed.of(snapshot.timeline), self._followed
-        if self._folders and (
-            before is None or not before.leads_to(now) or not self._apply(snapshot, before, read_clean)
-        ):
-            self._folders.clear()
-        self._count = sum(len(folder.files) for folder in self._folders.values())
+        if before is None or not before.leads_to(now) or not self._apply(snapshot, before, read_clean):
+            self.forget_all()
+        self._count = sum(1 + len(folder.files) for folder in self._folders.values())
+        self._evict()
         self._followed = now
 
     def _apply(self, snapshot: Snapshot, before: Followed, read_clean: Callable[[Instant], CleanMetadata]) -> bool:
-        """Whether each new instant could be read."""
+        """Whether each new commit could be read."""
+        if not self._folders:
+            return True
         for write in snapshot.timeline.completed_writes:
-            if write.time in before.writes:
-                continue
-            commit = snapshot.commits.find(write)
-            if commit is None:
+            if write.time not in before.writes and not self._add(snapshot, write):
                 return False
-            for path, sizes in changes_of_commit(commit, Written()).added.items():
-                self._files_of(path).update((name, FileInfo(name, size, 0, False)) for name, size in sizes.items())
         for clean in snapshot.timeline.completed_of(Action.CLEAN):
             if clean.time not in before.cleans:
                 for path, names in read_clean(clean).deleted.items():
@@ -123,6 +135,32 @@ class KnownFolders:
                     for name in names:
                         files.pop(name, None)
         return True
+
+    def _add(self, snapshot: Snapshot, write: Instant) -> bool:
+        """Adds the files of a commit. Returns whether it could be read."""
+        try:
+            commit = snapshot.commits.find_filled(write)
+        except CorruptFileError:  # a store that creates a file before it fills the file shows a part of it
+            return False
+        if commit is None:
+            return False
+        for path, sizes in changes_of_commit(commit, Written()).added.items():
+            self._files_of(path).update((name, FileInfo(name, size, 0, False)) for name, size in sizes.items())
+        return True
+
+    def _evict(self) -> None:
+        while self._count > self._most_files:
+            self.forget(next(iter(self._folders)))
+
+    def forget_all(self) -> None:
+        """Forgets what is remembered."""
+        self._folders.clear()
+        self._count = 0
+
+    def forget(self, path: str) -> None:
+        """Forgets a folder."""
+        if path in self._folders:
+            self._count -= 1 + len(self._folders.pop(path).files)
 
     def _files_of(self, path: str) -> dict[str, FileInfo]:
         """What is remembered of a partition path; nothing of other ones."""
@@ -141,29 +179,33 @@ class KnownFolders:
         self._folders[path] = self._folders.pop(path)  # now the one that was looked at last
         return list(folder.files.values())
 
-    def keep(self, path: str, entries: Iterable[FileInfo], committed: CommittedInstants) -> None:
+    def keep(self, path: str, entries: Iterable[FileInfo], committed: CommittedInstants, *, has_logs: bool) -> None:
         """Remembers a folder that was listed after the timeline which was followed last.
 
         Args:
             path: the partition path.
             entries: of its folder.
-            committed: base files of other instants are left out: they may be deleted again, and no instant tells that.
+            committed: the writes of that timeline.
+            has_logs: whether the table may have log files.
         """
-        files = {entry.name: entry for entry in entries if not entry.is_dir and _counts(entry.name, committed)}
-        self._count += len(files) - self.count(path)
-        self._folders.pop(path, None)
+        self.forget(path)
+        followed = self._followed
+        if followed is None or followed.is_undoing or (has_logs and not committed.logs_name_writers):
+            return
+        files = {entry.name: entry for entry in entries if _counts(entry, committed, followed.pending)}
         self._folders[path] = _Folder(files)
-        while self._count > self._most_files:
-            oldest = next(iter(self._folders))
-            self._count -= self.count(oldest)
-            del self._folders[oldest]
+        self._count += 1 + len(files)
+        self._evict()
 
     def count(self, path: str) -> int:
         """Number of files of a partition path, as far as it is remembered; 0 where it is not."""
         return len(self._files_of(path))
 
 
-def _counts(name: str, committed: CommittedInstants) -> bool:
-    """Whether it is a log file, or a base file of a completed write."""
-    base = parse_base_file(name)
-    return committed.includes(base.instant_time) if base is not None else parse_log_file(name) is not None
+def _counts(entry: FileInfo, committed: CommittedInstants, pending: frozenset[str]) -> bool:
+    """Whether it is a data file of a completed write, in a table whose log files name their writers."""
+    if entry.is_dir:
+        return False
+    base, log = parse_base_file(entry.name), parse_log_file(entry.name)
+    time = base.instant_time if base is not None else log.base_instant_time if log is not None else None
+    return time is not None and time not in pending and committed.includes(time)

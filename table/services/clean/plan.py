@@ -190,16 +190,16 @@ def judge_file_group(
         earliest: see `earliest_to_retain`.
         protection: what is above the policy.
     """
-    slices = group.slices
+    slices, since = group.slices, earliest.time if earliest is not None else None
     if settings.policy == KEEP_LATEST_FILE_VERSIONS:
         compacting = protection.compacting.get((group.partition_path, group.file_id))
         rules = _by_versions(slices, settings.versions_retained, compacting)
         if protection.in_use is not None:
-            used = _by_commit(slices, protection.in_use)
+            used = _by_commit(slices, protection.in_use.time)
             rules = [rule or (_IN_USE if other else None) for rule, other in zip(rules, used, strict=True)]
     else:
-        rules = _by_commit(slices, earliest)
-    late = _by_commit(slices, earliest, protection.arrivals)
+        rules = _by_commit(slices, since)
+    late = _by_commit(slices, since, protection.arrivals)
     fates = []
     bases = [found for found in slices if found.base_file is not None]
     folded = bases[1:2] if bases and bases[0].base_instant_time in protection.compacted else []
@@ -254,8 +254,19 @@ def _reason(settings: CleanSettings, earliest: Instant | None) -> str:
     return f"replaced before {earliest.time if earliest else '?'}, the earliest commit retained"
 
 
+def find_retained(group: FileGroup, earliest: str) -> frozenset[str]:
+    """Names of the files of a group that the newest snapshot or one of a retained commit shows.
+
+    Args:
+        group: its slices, newest first.
+        earliest: time of the earliest commit that is retained.
+    """
+    rules = zip(group.slices, _by_commit(group.slices, earliest), strict=True)
+    return frozenset(file.name for found, rule in rules if rule is not None for file in found.files)
+
+
 def _by_commit(
-    slices: Sequence[FileSlice], earliest: Instant | None, arrivals: Mapping[str, str] | None = None
+    slices: Sequence[FileSlice], earliest: str | None, arrivals: Mapping[str, str] | None = None
 ) -> list[str | None]:
     """For each slice, newest first, why it stays; None: nothing holds it."""
     if earliest is None:
@@ -263,15 +274,15 @@ def _by_commit(
     came = arrivals or {}
     times = [came.get(found.base_instant_time, found.base_instant_time) for found in slices]
     newest = times[0]
-    before = next((time for time in times if time < earliest.time), None)
+    before = next((time for time in times if time < earliest), None)
     rules: list[str | None] = []
     for time in times:
         if time == newest:
             rules.append("it is the newest version")
-        elif time >= earliest.time:
-            rules.append(f"written at or after {earliest.time}, the earliest commit retained")
+        elif time >= earliest:
+            rules.append(f"written at or after {earliest}, the earliest commit retained")
         elif time == before:
-            rules.append(f"readers of {earliest.time} see it")
+            rules.append(f"readers of {earliest} see it")
         else:
             rules.append(None)
     return rules

@@ -51,7 +51,7 @@ from table.transaction.lease import hold_table
 from table.transaction.lock import Step, guarded
 from table.view.file_group import FileGroup, build_file_groups
 
-_FILES_PER_REQUEST = 250  # a request for few files takes about as long as so many more files in another one
+_FILES_PER_REQUEST = 100  # a client is as busy with a request as with 30 files of a listing; but a request has a price
 
 log = get_logger("hudistream.clean")
 

@@ -199,6 +199,9 @@ def judge_file_group(
             rules = [rule or (_IN_USE if other else None) for rule, other in zip(rules, used, strict=True)]
     else:
         rules = _by_commit(slices, since)
+    if len(slices) == 1 and rules[0] is not None:  # most file groups of a large table
+        alone = Lifetime(slices[0].base_instant_time, None, None)
+        return [FileFate(file, deleted=False, rule=rules[0], seen=alone) for file in slices[0].files]
     late = _by_commit(slices, since, protection.arrivals)
     fates = []
     bases = [found for found in slices if found.base_file is not None]

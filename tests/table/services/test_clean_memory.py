@@ -10,6 +10,7 @@ import pytest
 from engine import Engine, form_of, rows
 from faults import FaultyStorage, Fuse
 from instants import inflight
+from tiers import slow
 
 from table.errors import HudiError
 from table.files.names import parse_base_file
@@ -77,8 +78,10 @@ def names(snapshot, partition_path):
     return {base.name for base in bases if snapshot.committed.includes(base.instant_time)} | {log.name for log in logs}
 
 
-@pytest.mark.parametrize("version", [6, 8])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+FORMS = [("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 8), slow(("COPY_ON_WRITE", 8)), slow(("MERGE_ON_READ", 6))]
+
+
+@pytest.mark.parametrize(("table_type", "version"), FORMS)
 def test_plans_are_those_of_fresh_listings(tmp_path, table_type, version):
     """Beside other writers, cleaners and archival, rollbacks, restores, savepoints, compactions and clusterings."""
     done, remembered = collections.Counter(), 0

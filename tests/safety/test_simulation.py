@@ -297,7 +297,7 @@ BY_SEED = {
     "files of a second attempt": ("17: an attempt deletes nothing before its end", worlds.build_clustered_beside, 13),
     "keys that come back": ("18: changes go where a key has its row", worlds.build_indexed_logs, 4),
     "keys of logs": ("18: a log tells which keys come and go", worlds.build_indexed_logs, 0),
-    "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 79),
+    "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 292),
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ second tenth of the batches to the last, and writes the figures and a picture to
 flat, too (``docs/soak/mor``). With ``--version 9`` the table is one of Hudi 1.1 (``docs/soak/v9``). With ``--store s3``
 it is on a server that speaks S3, in a process of its own (``docs/soak/s3``): 3,600 batches take an hour. The
 processor time of that server is told apart: it needs 0.3 ms for each file that it lists, and looks at each key that it
-has for each listing. Beside other work of the machine the figures say nothing.
+has for each listing. Other work of the machine beside the second or the last tenth spoils the ratios.
 """
 
 import argparse

@@ -274,7 +274,7 @@ BY_SEED = {
     "a pin that a clean did not see, layout 2": (
         "10: a reader looks for cleans behind its pin", worlds.build_slow_readers, 31, "8",
     ),
-    "two ends, layout 2": ("3: one object decides how an instant ends", worlds.build, 979, "8"),
+    "two ends, layout 2": ("3: one object decides how an instant ends", worlds.build_crowd, 4, "8"),
     "a pinned file, layout 2": ("10: cleaning reads the pins", worlds.build_readers, 0, "8"),
     "an update that archival forgot, layout 2": (
         "15: archival keeps what a batch has not seen", worlds.build_overtaken, 78, "8",

@@ -31,7 +31,6 @@ from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_groups import OPERATION
 from table.options.write_options import WriteOptions, parse_options
 from table.quarantine.place import default_folder
-from table.secret_names import shown_value
 from table.storage.opening import open_storage
 from table.transaction.lease_record import this_process
 
@@ -314,7 +313,7 @@ def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -
         return options
     parsed = parse_options(options or {}, path)
     for key, reason in parsed.without_effect.items():
-        log.info("option_without_effect", key=key, value=shown_value(key, (options or {})[key]), reason=reason)
+        log.info("option_without_effect", key=key, reason=reason)
     return parsed.options
 
 

@@ -14,7 +14,6 @@ from streaming.spark.scan_frame import FrameMaker, log
 from table.options.read_options import ReadOptions, parse_read_options
 from table.scan.as_of import AsOf
 from table.scan.predicate import Where
-from table.secret_names import shown_value
 from table.user_table import HudiTable
 
 
@@ -65,7 +64,7 @@ def read_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but 
     given = ReadOptions(as_of=as_of, since=since, until=until)
     parsed = parse_read_options(options or {}, given, os.fspath(path))
     for key, reason in parsed.without_effect.items():
-        log.info("option_without_effect", key=key, value=shown_value(key, (options or {})[key]), reason=reason)
+        log.info("option_without_effect", key=key, reason=reason)
     table = HudiTable.open(path, storage_options)
     plan = plan_of(scan_of(table, parsed.options, columns, where), parsed.options)
     settings = hadoop_settings(urlsplit(os.fspath(path)).scheme, storage_options or {})

@@ -136,6 +136,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hudistream.slots.per.partition": HonouredKey("tasks.slots_per_partition"),
         "hoodie.datasource.write.streaming.checkpoint.identifier": HonouredKey("sink.id"),
         "hudistream.checkpoint.location": HonouredKey("sink.checkpoint_location"),
+        "hoodie.sensitive.config.keys": HonouredKey("sink.sensitive"),
         "hoodie.parquet.compression.codec": HonouredKey("base_file.codec"),
         "hudistream.parquet.compression.level": HonouredKey("base_file.codec_level"),
         "hoodie.parquet.block.size": HonouredKey("base_file.row_group_bytes"),

@@ -17,6 +17,7 @@ from table.options.keys import ALIASES, HONOURED, REFUSED
 from table.options.values import Flag, OneOf
 from table.options.vocabulary import Refusals, Vocabulary, sort_keys
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
+from table.secret_names import hiding
 
 Time = str | date | datetime
 
@@ -165,7 +166,8 @@ def parse_read_options(
     Raises:
         InvalidConfigError: names the key, its value, and the way out; refused and unknown keys all at once.
     """
-    found = sort_keys(options, _VOCABULARY)
+    with hiding(options):
+        found = sort_keys(options, _VOCABULARY)
     honoured = {name: value.strip() for name, (_, value) in found.honoured.items()}
     _check_path(honoured.pop(_PATH, None), base_path)
     return ParsedReadOptions(_agreed(honoured, given or ReadOptions()), found.without_effect)

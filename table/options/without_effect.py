@@ -60,7 +60,7 @@ _GROUPS = {
         hoodie.record.size.estimator.average.metadata.size
         hoodie.record.size.estimator.class hoodie.release.resource.on.completion.enable
         hoodie.rollback.instant.backup.dir hoodie.rollback.instant.backup.enabled hoodie.rollback.parallelism
-        hoodie.sensitive.config.keys hoodie.skip.default.partition.validation
+        hoodie.skip.default.partition.validation
         hoodie.table.services.incremental.enabled
         hoodie.write.concurrency.async.conflict.detector.initial_delay_ms
         hoodie.write.concurrency.async.conflict.detector.period_ms

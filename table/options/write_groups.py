@@ -340,16 +340,18 @@ class BadRowSettings(Settings):
 
 @dataclass(frozen=True)
 class SinkSettings(Settings):
-    """The name under which commits record the batches of this sink.
+    """The name under which commits record the batches of this sink, and what the sink shows.
 
     Attributes:
         id: name of the sink in the commits; two streams into one table need two names.
         checkpoint_location: the query's ``checkpointLocation``. With it, commits record where the sources stood, so
             that another query can go on there. Spark Connect needs it, because a query's id cannot be asked for there.
+        sensitive: parts of keys whose values no log and no error shows, beside those that are never shown.
     """
 
     id: str = option(DEFAULT_SINK_ID, Text())
     checkpoint_location: str | None = option(None, Text())
+    sensitive: tuple[str, ...] = option((), Names("parts of keys, separated by commas"))
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ from table.options.write_groups import (
     TableSettings,
     TaskSettings,
 )
-from table.secret_names import shown_value
+from table.secret_names import hiding, shown_value
 
 DEFAULT_OPERATION = Operation.UPSERT  # Hudi's
 SPLIT_SIZE = 500_000  # rows; Hudi's default
@@ -203,8 +203,9 @@ def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> P
     Raises:
         InvalidConfigError: names the key, its value, and the way out; refused and unknown keys all at once.
     """
-    found = sort_keys(options, _VOCABULARY)
-    return ParsedOptions(_build(found.honoured, base_path), found.without_effect)
+    with hiding(options):
+        found = sort_keys(options, _VOCABULARY)
+        return ParsedOptions(_build(found.honoured, base_path), found.without_effect)
 
 
 def _reason_without_effect(key: str) -> str | None:

@@ -9,7 +9,7 @@ from table.hudi_table import HudiTable
 from table.options.values import refuse
 from table.options.without_effect import WITHOUT_EFFECT
 from table.options.write_options import parse_options
-from table.secret_names import HIDDEN, is_secret, shown_value
+from table.secret_names import HIDDEN, hiding, is_secret, shown_value
 
 SECRET = "s3cr3t-value"
 
@@ -25,6 +25,8 @@ SECRET = "s3cr3t-value"
         ("azure.account_key", True),
         ("hoodie.aws.session.token", True),
         ("hoodie.aws.credentials.provider", True),
+        ("properties.sasl.jaas.config", True),
+        ("properties.ssl.keystore.location", True),
         ("hoodie.datasource.write.recordkey.field", False),
         ("hoodie.bucket.index.hash.field", False),
         ("hoodie.key.generator.type", False),
@@ -35,8 +37,8 @@ def test_which_values_are_secrets(key, secret):
     assert shown_value(key, SECRET) == (HIDDEN if secret else SECRET)
 
 
-def test_no_secret_without_effect_is_logged(tmp_path, logs):
-    secrets = {key: SECRET for key in (*WITHOUT_EFFECT, "hoodie.datasource.hive_sync.password") if is_secret(key)}
+def test_no_value_of_a_key_without_effect_is_logged(tmp_path, logs):
+    secrets = dict.fromkeys((*WITHOUT_EFFECT, "properties.sasl.jaas.config"), SECRET)
     sink = ArrowSink(str(tmp_path / "t"), secrets, key="id")
     sink.write(pa.table({"id": ["a"]}))
     sink.stop()
@@ -51,6 +53,24 @@ def test_no_secret_stands_in_an_error():
     with pytest.raises(InvalidConfigError) as unknown:
         parse_options({"fs.s3a.secret.key": SECRET, "hoodie.no.such.token": SECRET})
     assert SECRET not in str(unknown.value)
+
+
+@pytest.mark.parametrize("named", ["jdbcurl, LOCK_TABLE", ["jdbcurl", "lock-table"]])
+def test_parts_of_keys_that_the_options_name_are_hidden_while_they_are_read(named):
+    key = "hoodie.write.lock.dynamodb.lock.table.wait"
+    assert not is_secret(key)
+    with hiding({"hoodie.sensitive.config.keys": named}):
+        assert is_secret(key)
+    assert not is_secret(key)
+
+
+def test_an_error_hides_the_values_that_the_options_name_as_sensitive():
+    given = {"hoodie.populate.meta.fields": SECRET}
+    with pytest.raises(InvalidConfigError, match=SECRET):
+        parse_options(given)
+    with pytest.raises(InvalidConfigError) as found:
+        parse_options({"hoodie.sensitive.config.keys": "meta.fields", **given})
+    assert SECRET not in str(found.value)
 
 
 @pytest.mark.parametrize("address", ["s3a://AK:{}@lake/t", "http://user:{}@127.0.0.1:9/t", "s3a://lake/t?secret={}"])

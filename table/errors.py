@@ -14,6 +14,7 @@ CommitConflictError: BatchOrderError                      look at the stream: it
 CommitOutcomeUnknownError, StorageError                   run the batch again
 TaskFailedError                                           look at what it names, then run the batch again
 CorruptFileError                                          stop; the bytes are not Hudi's
+LostDataError                                             put the file back, or accept the loss
 BrokenInvariantError                                      a bug of ours, please report
 ========================================================  ==========================================
 
@@ -132,6 +133,10 @@ class TaskFailedError(HudiError):
 
 class CorruptFileError(HudiError):
     """A file is not what its name says it is."""
+
+
+class LostDataError(HudiError):
+    """A data file that a commit wrote is gone or cut short. Nothing is built on what is left; the message names it."""
 
 
 class BrokenInvariantError(HudiError):

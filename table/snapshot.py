@@ -132,6 +132,18 @@ class Snapshot:
             self._slicing = self.with_late_writes(self.committed)
         return self._slicing
 
+    @property
+    def confirmed(self) -> CommittedInstants:
+        """As `slicing`, for callers that build on files: with the files that the active timeline names.
+
+        `list_file_groups` and `walk_file_groups` of `table.view.file_system_view` compare them with the listing. Reads
+        the commits that this process does not know.
+
+        Raises:
+            CorruptFileError: the file of a commit is damaged.
+        """
+        return replace(self.slicing, named=self.commits.named_files.follow(self.timeline, self.commits))
+
     def with_late_writes(self, committed: CommittedInstants) -> CommittedInstants:
         """Adds the completion times of archived late writes, as in `slicing`.
 

@@ -41,6 +41,8 @@ from table.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
     HudiError,
+    InvalidRecordError,
+    LostDataError,
     TaskFailedError,
 )
 from table.hudi_table import HudiTable
@@ -50,6 +52,7 @@ from table.metadata_table.read_record_index import SeenRecordIndex
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.quarantine.place import table_key
+from table.references.losses import explain_failure
 from table.references.strays import delete_before_first_commit
 from table.schema.avro_schema import schema_json
 from table.services.rollback.rollback import end_own
@@ -164,9 +167,13 @@ class MicroBatchWriter:
             while True:
                 try:
                     return self._write_once(batch, options, timing)
-                except (CommitConflictError, TaskFailedError) as error:
-                    if not retries.wait(error, is_new=self.progress.is_new):
-                        raise
+                except HudiError as failed:
+                    error = self._explain(failed)
+                    is_conflict = isinstance(error, CommitConflictError | TaskFailedError)
+                    if not is_conflict or not retries.wait(error, is_new=self.progress.is_new):
+                        if error is failed:
+                            raise
+                        raise error from failed
         finally:
             self.lease.end_turn()
             # Do not release between retries: that would withdraw our request for a turn.
@@ -228,6 +235,14 @@ class MicroBatchWriter:
         summary = summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors)
         changes = job.agreed.schema_changes
         return logged(replace(summary, schema_changes=changes, driver_bytes=batch.driver_bytes))
+
+    def _explain(self, error: HudiError) -> HudiError:
+        """What a failure of the tasks comes from: they may have met a file that is gone or cut short."""
+        is_of_task = error.partition_path is not None or isinstance(error, LostDataError)
+        if not is_of_task or isinstance(error, InvalidRecordError | CommitOutcomeUnknownError):
+            return error
+        table = self._opener.reopen()
+        return explain_failure(Snapshot.load(table, commits=self._commits), error) if table is not None else error
 
     def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
         """Lets the workers write the rows, and makes them visible; None where there was nothing to commit."""
@@ -322,7 +337,7 @@ class MicroBatchWriter:
         if snapshot.config.table_type == TableType.MERGE_ON_READ:
             compacting = load_compacting(self._storage, pending.compactions).items()
             logs = LogPlan({key: found.time for key, found in compacting}, options.sizes.groups_filled)
-        table = self._storage, snapshot.listing, pending.time, snapshot.slicing
+        table = self._storage, snapshot.listing, pending.time, snapshot.confirmed
         return Scene(*table, paths, logs, self.lease.find_share(), index, load_clustered(snapshot))
 
     def _list_replaced(self, job: BatchJob, result: TaskResult) -> Mapping[str, tuple[str, ...]]:
@@ -330,7 +345,7 @@ class MicroBatchWriter:
         if not operation.replaces:
             return {}
         paths = [stat.partition_path for stat in result.stats] if job.leaving is None else job.leaving
-        return list_replaced(job.table.listing, job.plan.committed, operation, paths)
+        return list_replaced(job.table.listing, job.pending.seen.confirmed, operation, paths)
 
     def _commit(
         self, job: BatchJob, result: TaskResult, replaced: Mapping[str, tuple[str, ...]]

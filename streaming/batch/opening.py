@@ -77,6 +77,11 @@ class TableOpener:
         self._tell_version(table.config)
         return table
 
+    def reopen(self) -> HudiTable | None:
+        """The table as its properties are now; None where there is none."""
+        config = load_table_config(self._storage)
+        return HudiTable(self._storage, config) if config is not None else None
+
     def _upgraded(self, table: HudiTable, options: WriteOptions) -> HudiTable:
         """Upgrades the table if the options ask for it: once, before the first batch.
 

@@ -113,7 +113,7 @@ class ProfileCache:
             return None
         found: dict[str, tuple[LiveFile, ...] | None] = {}
         files = 0
-        for path, groups in walk_file_groups(snapshot.listing, snapshot.slicing):
+        for path, groups in walk_file_groups(snapshot.listing, snapshot.confirmed):
             # a path with log files stays unknown: the task that writes there lists it
             is_plain = all(group.is_plain for group in groups)
             found[path] = live_files_of(group.latest_slice for group in groups) if is_plain else None

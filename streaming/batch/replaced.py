@@ -8,8 +8,7 @@ from table.keys.keygen import KeyExpressions
 from table.options.operation import Operation
 from table.options.write_options import WriteOptions
 from table.snapshot import Snapshot
-from table.view.file_group import CommittedInstants
-from table.view.file_system_view import list_latest_slices
+from table.view.file_group import CommittedInstants, build_file_groups
 from table.view.listing import Listing
 
 
@@ -25,8 +24,15 @@ def list_replaced(
         paths: partition paths that the batch writes or deletes. An overwrite of the table replaces all paths instead.
     """
     chosen = listing.list_partition_paths() if operation.overwrites_table else sorted(set(paths))
-    live = {path: list_latest_slices(listing, path, committed) for path in chosen}
-    return {path: tuple(found.file_id for found in slices) for path, slices in live.items() if slices}
+    live = {path: _list_groups(listing, committed, path) for path in chosen}
+    return {path: file_ids for path, file_ids in live.items() if file_ids}
+
+
+def _list_groups(listing: Listing, committed: CommittedInstants, path: str) -> tuple[str, ...]:
+    """The live file groups of a path. Those whose files were lost are replaced, too: nothing of them is built upon."""
+    seen = {group.file_id for group in build_file_groups(path, listing.list_files(path), committed)}
+    named = committed.named.of(path) if committed.named is not None else ()
+    return tuple(sorted(seen.union(one for one in named if not committed.is_replaced(path, one))))
 
 
 def find_leaving(

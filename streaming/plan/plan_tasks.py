@@ -243,13 +243,16 @@ def plan_tasks(
     else:
         routes = plan_routes(profile, rules, most, options.tasks.slots_per_partition)
     context = _write_context(options, config, schema, scene)
+    small_files = LiveFiles()
+    if changes is None:
+        small_files = _small_files(profile, rules, options.sizes.max_rewrite_ratio, scene)
     shown = (*config.record_key_fields, *config.partition_fields)
     return TaskPlan(
         context,
         routes,
         rules,
-        _small_files(profile, rules, options.sizes.max_rewrite_ratio, scene) if changes is None else LiveFiles(),
-        scene.committed,
+        small_files,
+        _committed_for(scene.committed, small_files if changes is None else changes.files),
         scene.listing,
         options.tasks.bulk_insert_sort if operation.is_bulk else None,
         _checked_order(options, schema),
@@ -259,6 +262,14 @@ def plan_tasks(
         clustered=scene.clustered,
         shown=shown if options.bad_rows.shown is BadRowsShown.KEYS else None,
     )
+
+
+def _committed_for(committed: CommittedInstants, sent: LiveFiles) -> CommittedInstants:
+    """The instants with the files that they name in the paths that tasks list, those written last first."""
+    if committed.named is None:
+        return committed
+    listed = [path for path in committed.named.newest_first() if sent.of(path) is None]
+    return replace(committed, named=committed.named.within(listed, FILES_SENT))
 
 
 def _write_context(options: WriteOptions, config: TableConfig, schema: pa.Schema, scene: Scene) -> WriteContext:

@@ -4,8 +4,9 @@ The content of a completed instant's file never changes, and a time is not used 
 So an entry never becomes wrong. Entries are dropped only to free memory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 from table import threads
 from table.storage.interface import Storage
@@ -15,6 +16,9 @@ from table.timeline.late_writes import LateWrites
 from table.timeline.metadata.avro_commit import decode_avro_commit, decode_outline
 from table.timeline.metadata.commit import CommitMetadata, CommitOutline
 from table.timeline.metadata.commit_totals import CommitTotals, decode_totals, totals_of
+from table.timeline.named_files import FollowedNames, NamedFile, names_of
+
+Found = TypeVar("Found")
 
 CACHED_BYTES = 16 * 1024 * 1024
 _BYTES_PER_STAT = 1_500
@@ -29,15 +33,17 @@ class CommitCache:
     Args:
         most_bytes: largest estimated size. The least recently used commits are dropped first; the newest one stays.
         keeps_large: whether the file of a large commit is kept from its outline to its totals, which a first batch asks
-            for next.
+            for next, and the names of its files to `find_named`.
 
     Attributes:
         late_writes: retired writes that a compaction passed, as read from the archive.
+        named_files: the files that the commits of the active timeline name.
     """
 
     def __init__(self, storage: Storage, *, most_bytes: int = CACHED_BYTES, keeps_large: bool = False) -> None:
         self._storage, self._most_bytes, self._keeps_large = storage, most_bytes, keeps_large
-        self.late_writes = LateWrites()
+        self.late_writes, self.named_files = LateWrites(), FollowedNames()
+        self._named: dict[Instant, tuple[NamedFile, ...]] = {}  # of large commits, until they are asked for
         self._kept: dict[Instant, CommitMetadata] = {}
         self._outlines: dict[Instant, CommitOutline] = {}
         self._bytes = 0
@@ -104,26 +110,46 @@ class CommitCache:
         Raises:
             CorruptFileError: a file is damaged.
         """
+        return self._find_all(instants, self._known_outline, self._outline)
+
+    def find_named(self, instants: Sequence[Instant]) -> Iterator[tuple[Instant, tuple[NamedFile, ...] | None]]:
+        """The files that many commits name; None for those that were archived, or whose file is not filled yet.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+        return self._find_all(instants, self._known_names, self._names)
+
+    def _find_all(
+        self,
+        instants: Sequence[Instant],
+        known: Callable[[Instant], Found | None],
+        decode: Callable[[Instant, bytes], Found | None],
+    ) -> Iterator[tuple[Instant, Found | None]]:
         at_once = self._storage.calls_at_once
         if at_once == 1 or len(instants) < _WORTH_A_POOL:
-            yield from ((instant, self._find_outline(instant)) for instant in instants)
+            for instant in instants:
+                found = known(instant)
+                data = find_instant(self._storage, instant) if found is None else None
+                yield instant, found if data is None else decode(instant, data)
             return
         with threads.make_pool(min(at_once, len(instants)), "hudistream-commits") as pool:
             # a part at a time: large commits need not fit into the cache together
             for at in range(0, len(instants), at_once):
                 part = instants[at : at + at_once]
-                kept = {instant: known for instant in part if (known := self._known_outline(instant)) is not None}
+                kept = {instant: found for instant in part if (found := known(instant)) is not None}
                 missing = [instant for instant in part if instant not in kept]
-                found = dict(zip(missing, pool.map(partial(find_instant, self._storage), missing), strict=True))
+                read = dict(zip(missing, pool.map(partial(find_instant, self._storage), missing), strict=True))
                 for instant in part:
-                    data = found.get(instant)
-                    known = self._outline(instant, data) if data is not None else None
-                    yield instant, kept.get(instant, known)
+                    data = read.get(instant)
+                    yield instant, kept.get(instant) if data is None else decode(instant, data)
 
-    def _find_outline(self, instant: Instant) -> CommitOutline | None:
-        known = self._known_outline(instant)
-        data = find_instant(self._storage, instant) if known is None else None
-        return known if data is None else self._outline(instant, data)
+    def _known_names(self, instant: Instant) -> tuple[NamedFile, ...] | None:
+        whole = self._find_kept(instant)
+        return self._named.pop(instant, None) if whole is None else names_of(instant.time, whole)
+
+    def _names(self, instant: Instant, data: bytes) -> tuple[NamedFile, ...] | None:
+        return names_of(instant.time, decode_avro_commit(data, instant.file_name)) if data.strip() else None
 
     def _known_outline(self, instant: Instant) -> CommitOutline | None:
         whole = self._find_kept(instant)
@@ -134,6 +160,8 @@ class CommitCache:
             whole = self.decode(instant, data)
             return CommitOutline(whole.operation, whole.extra)
         self._large = (instant, data) if self._keeps_large else None
+        if self._keeps_large:
+            self._named[instant] = names_of(instant.time, decode_avro_commit(data, instant.file_name))
         outline = self._outlines[instant] = decode_outline(data, instant.file_name)
         while len(self._outlines) > _OUTLINES:
             del self._outlines[next(iter(self._outlines))]
@@ -168,7 +196,10 @@ class CommitCache:
         self._kept[instant] = metadata
         self._bytes += _size_bytes(metadata)
         while self._bytes > self._most_bytes and len(self._kept) > 1:
-            self._forget(next(iter(self._kept)))
+            oldest = next(iter(self._kept))
+            if self._keeps_large and not self.named_files.knows(oldest.time):
+                self._named[oldest] = names_of(oldest.time, self._kept[oldest])
+            self._forget(oldest)
 
     def _find_kept(self, instant: Instant) -> CommitMetadata | None:
         found = self._kept.pop(instant, None)

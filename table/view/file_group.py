@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from table.files.names import parse_base_file, parse_log_file
 from table.storage.interface import FileInfo, join
 from table.timeline.instant import WRITE_ACTIONS, State
+from table.timeline.named_files import NamedFiles
 from table.timeline.timeline import Timeline
 from table.view.log_slicing import SLICE_TIMES
 
@@ -170,6 +171,7 @@ class CommittedInstants:
         inflight: writes of the active timeline that are inflight; blocks of log files that they wrote do not count.
         layout_version: version of the timeline layout, which decides which slice a log file belongs to.
         completions: request time -> completion time of writes; empty in layout 1, which has no completion times.
+        named: the files that these writes name, for callers that build on files; None: listings are taken as they are.
     """
 
     times: frozenset[str]
@@ -178,6 +180,7 @@ class CommittedInstants:
     inflight: frozenset[str] = frozenset()
     layout_version: int = 1
     completions: Mapping[str, str] = field(default_factory=dict)
+    named: NamedFiles | None = field(default=None, compare=False)
 
     @property
     def logs_name_writers(self) -> bool:

@@ -2,10 +2,19 @@
 
 from collections.abc import Iterable, Iterator
 
+from table.storage.interface import FileInfo
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
-from table.view.file_group import CommittedInstants, FileGroup, FileSlice, build_file_groups, committed_instants
+from table.view.file_group import (
+    CommittedInstants,
+    FileGroup,
+    FileSlice,
+    committed_instants,
+    group_files,
+    parse_data_files,
+)
+from table.view.known_files import find_lost, lost_error
 from table.view.listing import Listing
 
 
@@ -22,8 +31,12 @@ def load_committed_instants(commits: CommitCache, timeline: Timeline) -> Committ
 
 
 def list_file_groups(listing: Listing, partition_path: str, committed: CommittedInstants) -> tuple[FileGroup, ...]:
-    """File groups of one partition, from one listing of its folder."""
-    return build_file_groups(partition_path, listing.list_files(partition_path), committed)
+    """File groups of one partition, from one listing of its folder.
+
+    Raises:
+        LostDataError: `committed` names a file that is gone or differs.
+    """
+    return confirmed_groups(partition_path, listing.list_files(partition_path), committed)
 
 
 def list_latest_slices(listing: Listing, partition_path: str, committed: CommittedInstants) -> tuple[FileSlice, ...]:
@@ -32,9 +45,32 @@ def list_latest_slices(listing: Listing, partition_path: str, committed: Committ
 
 
 def walk_file_groups(listing: Listing, committed: CommittedInstants) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
-    """Every partition path with its file groups; each folder is listed once."""
+    """Every partition path with its file groups; each folder is listed once.
+
+    Raises:
+        LostDataError: `committed` names a file that is gone or differs.
+    """
+    missing = set(committed.named or ())
     for path, entries in listing.walk():
-        yield path, build_file_groups(path, entries, committed)
+        yield path, confirmed_groups(path, entries, committed)
+        missing.discard(path)
+    for path in sorted(missing):  # folders that are gone
+        confirmed_groups(path, (), committed)
+
+
+def confirmed_groups(
+    partition_path: str, entries: Iterable[FileInfo], committed: CommittedInstants
+) -> tuple[FileGroup, ...]:
+    """File groups of one partition, if its folder has the files that `committed` names.
+
+    Raises:
+        LostDataError: a file is gone or differs.
+    """
+    bases, logs = parse_data_files(partition_path, entries)
+    lost = list(find_lost(partition_path, bases, logs, committed))
+    if lost:
+        raise lost_error(lost)
+    return group_files(partition_path, bases, logs, committed)
 
 
 def _latest(groups: Iterable[FileGroup]) -> tuple[FileSlice, ...]:

@@ -24,6 +24,7 @@ from table.log import get_logger
 from table.notebook import ShownInNotebooks
 from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import BaseFileSettings
+from table.references.losses import with_second_look
 from table.services.clustering.cluster_group import cluster_group
 from table.services.clustering.plan import choose_partitions, order_number, plan_clustering
 from table.services.rewriting import Rewriting
@@ -40,7 +41,7 @@ from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
 from table.transaction.outcome import LostCommit
 from table.transaction.planned_clusterings import is_foreign_clustering, load_clustered
-from table.view.file_group import FileSlice
+from table.view.file_group import CommittedInstants, FileSlice
 from table.view.file_system_view import list_file_groups, walk_file_groups
 from table.view.pending_compactions import load_compacting
 from table.write.row_order import check_sortable
@@ -169,9 +170,19 @@ def plan_now(snapshot: Snapshot, settings: ClusteringSettings) -> ClusteringPlan
 
 
 def _slices(snapshot: Snapshot, settings: ClusteringSettings) -> list[FileSlice]:
-    """The slices that readers see in the partition paths that the settings choose. No folder is listed twice."""
-    named = ((path, list_file_groups(snapshot.listing, path, snapshot.slicing)) for path in settings.partitions)
-    walked = dict(named if settings.partitions else walk_file_groups(snapshot.listing, snapshot.slicing))
+    """The slices that readers see in the partition paths that the settings choose. No folder is listed twice.
+
+    Raises:
+        LostDataError: a file of a slice is gone or cut short.
+    """
+    return with_second_look(snapshot, partial(_confirmed_slices, snapshot, settings))
+
+
+def _confirmed_slices(
+    snapshot: Snapshot, settings: ClusteringSettings, confirmed: CommittedInstants
+) -> list[FileSlice]:
+    named = ((path, list_file_groups(snapshot.listing, path, confirmed)) for path in settings.partitions)
+    walked = dict(named if settings.partitions else walk_file_groups(snapshot.listing, confirmed))
     hour = clock.to_datetime(clock.now_ms(), snapshot.config.timezone).hour
     chosen = choose_partitions(walked, settings, hour)
     slices = [group.merged_slice for path in chosen for group in walked[path]]

@@ -14,6 +14,7 @@ from table.errors import (
 from table.log import get_logger
 from table.options.clustering_settings import LAYOUT, Layout
 from table.options.groups import BaseFileSettings, HeartbeatSettings
+from table.references.losses import check_inputs
 from table.services.clustering.clustering import LOCALLY, ClusteringOutcome, complete, conclude, write_groups
 from table.services.rewriting import Rewriting
 from table.services.rollback.rollback import end_pending
@@ -211,6 +212,7 @@ def _carry_out(
         raise InstantEndedError(f"the clustering {time} has ended meanwhile")
     seen = snapshot.again()
     _check_not_outdated(seen, plan, time)
+    check_inputs(seen, {(one.partition_path, one.file_id) for group in plan.groups for one in group.slices})
     pending = PendingCommit(inflight, OPERATION, seen, sight=seen.timeline.unseen_from)
     rewriting = Rewriting.of(seen, time, base_file, "clustered")
     stats = write_groups(rewriting, plan, layout or _layout_of(plan, time), runner)

@@ -4,6 +4,7 @@ A compaction is requested while nothing is being written: files that are written
 makes.
 """
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from table.log import get_logger
 from table.options.choices import TableType
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.options.write_options import WriteOptions
+from table.references.losses import with_second_look
 from table.services.compaction.due import make_due
 from table.services.compaction.execution import carry_out_compactions
 from table.services.compaction.plan import commits_since_compaction, plan_compaction
@@ -37,6 +39,7 @@ from table.transaction.lease_record import LeaseRecord
 from table.transaction.lock import Step, guarded
 from table.transaction.provisional import KEPT, WITHDRAWN, decide_plan, settle_compactions
 from table.transaction.store_clock import wait_past_completed
+from table.view.file_group import CommittedInstants, FileGroup
 from table.view.file_system_view import walk_file_groups
 
 _TURNS = 30  # to plan between two batches of a stream: about a minute
@@ -150,6 +153,7 @@ def schedule_compaction(
 
     Raises:
         UnsupportedTableError: the table is copy-on-write, or tables of its kind are not written here.
+        LostDataError: a file of a slice is gone or cut short.
         CommitConflictError: a write is pending: its log files would be missed.
     """
     check_version_written(table.config, "compact")
@@ -162,9 +166,9 @@ def schedule_compaction(
         if is_under_way or (only_due and not make_due(commits_since_compaction(timeline), settings)):
             return snapshot
         _check_nothing_pending(timeline)
-        walked = walk_file_groups(snapshot.listing, snapshot.slicing)
-        groups = (group for _, found in walked for group in found)
-        plan = plan_compaction(groups, settings)
+        plan = with_second_look(
+            snapshot, lambda confirmed: plan_compaction(_walk_groups(snapshot, confirmed), settings)
+        )
         if not plan.operations:
             return snapshot
         wait_past_completed(table)
@@ -192,6 +196,11 @@ def schedule_compaction(
         slices=len(plan.operations),
     )
     return snapshot.at(now)
+
+
+def _walk_groups(snapshot: Snapshot, confirmed: CommittedInstants) -> Iterator[FileGroup]:
+    for _, found in walk_file_groups(snapshot.listing, confirmed):
+        yield from found
 
 
 def _check_nothing_pending(timeline: Timeline) -> None:

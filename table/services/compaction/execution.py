@@ -14,6 +14,7 @@ from table.lock import NO_LOCK
 from table.log import get_logger
 from table.metadata_table.changes import Written
 from table.options.groups import BaseFileSettings
+from table.references.losses import check_inputs
 from table.references.strays import delete_strays
 from table.scan.merge_slice import SliceReading
 from table.services.compaction.compact_slice import compact_slice
@@ -152,6 +153,7 @@ def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings, ru
     request = pending.at(State.REQUESTED)
     plan = decode_compaction_plan(read_instant(storage, request), request.file_name)
     rewriting = Rewriting.of(snapshot, pending.time, base_file, "compacted")
+    check_inputs(snapshot, {(one.partition_path, one.file_id) for one in plan.operations})
     storage.open_staging(pending.time)
     begin_instant(storage, request)
     end = find_end(storage, pending.time, Action.COMPACTION)

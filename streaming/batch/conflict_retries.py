@@ -3,7 +3,7 @@
 from streaming.batch.services import TableServices
 from streaming.batch.workers import Batch
 from table import clock
-from table.errors import CommitConflictError, HudiError, TaskFailedError, TimelineMovedError
+from table.errors import CommitConflictError, HudiError, TimelineMovedError
 from table.log import get_logger
 from table.options.write_groups import ConcurrencySettings
 from table.transaction.lease import Lease
@@ -31,7 +31,7 @@ class ConflictRetries:
         self._left, self._is_shared = concurrency.retries, concurrency.is_shared
         self._has_waited = False
 
-    def wait(self, error: CommitConflictError | TaskFailedError, *, is_new: bool) -> bool:
+    def wait(self, error: HudiError, *, is_new: bool) -> bool:
         """Waits until the batch can be written again. False: it cannot be.
 
         A batch waits once for a clustering of its own sink. The text of a task's error may be lost on its way, so any

@@ -169,11 +169,12 @@ class MicroBatchWriter:
                     return self._write_once(batch, options, timing)
                 except HudiError as failed:
                     error = self._explain(failed)
-                    is_conflict = isinstance(error, CommitConflictError | TaskFailedError)
-                    if not is_conflict or not retries.wait(error, is_new=self.progress.is_new):
-                        if error is failed:
-                            raise
-                        raise error from failed
+                    may_repeat = isinstance(error, CommitConflictError | TaskFailedError)
+                    if may_repeat and retries.wait(error, is_new=self.progress.is_new):
+                        continue
+                    if error is failed:
+                        raise
+                    raise error from failed
         finally:
             self.lease.end_turn()
             # Do not release between retries: that would withdraw our request for a turn.

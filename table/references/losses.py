@@ -1,6 +1,6 @@
 """Losses: a file that commits name is gone or differs. A second look confirms that, and people may accept it.
 
-An accepted loss is a record below ``.hoodie/.hudistream/losses``, which Hudi ignores. Each record lists the files of one
+Accepted losses are recorded below ``.hoodie/.hudistream/losses``, which Hudi ignores. A record lists the files of one
 acceptance. A file counts as accepted in the state that the record says: a later change of the same file is a new loss.
 """
 

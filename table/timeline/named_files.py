@@ -49,6 +49,12 @@ class NamedFile:
         return join(self.partition_path, self.name)
 
     @property
+    def slice_time(self) -> str:
+        """The instant in the name of a log file: in timeline layout 1 the base instant of its slice."""
+        log = parse_log_file(self.name)
+        return log.base_instant_time if log is not None else self.time
+
+    @property
     def is_log(self) -> bool:
         """Whether it is a log file."""
         return self.name.startswith(".")
@@ -92,9 +98,14 @@ class NamedFiles:
         self._by_path = by_path or {}
 
     @staticmethod
-    def collect(files: Iterable[NamedFile]) -> "NamedFiles":
-        """The newest files among those that some commits name, in any order."""
-        return NamedFiles().including(files)
+    def collect(files: Iterable[NamedFile], *, prunes: bool = False) -> "NamedFiles":
+        """The newest files among those that some commits name, in any order.
+
+        Args:
+            files: of the commits.
+            prunes: as of `including`.
+        """
+        return NamedFiles().including(files, prunes=prunes)
 
     def of(self, path: str) -> Groups:
         """The file groups of a partition path."""
@@ -107,8 +118,14 @@ class NamedFiles:
         """Number of files."""
         return sum(len(files) for groups in self._by_path.values() for files in groups.values())
 
-    def including(self, files: Iterable[NamedFile]) -> "NamedFiles":
-        """These and others. An older base file of a file group is left out."""
+    def including(self, files: Iterable[NamedFile], *, prunes: bool = False) -> "NamedFiles":
+        """These and others. An older base file of a file group is left out.
+
+        Args:
+            files: the others.
+            prunes: whether log files of a slice below the base file are left out, too. Their names say it in timeline
+                layout 1 alone: in layout 2 a late write belongs above a base file that has a greater time.
+        """
         by_path = dict(self._by_path)
         changed: dict[str, dict[str, tuple[NamedFile, ...]]] = {}
         for file in files:
@@ -116,13 +133,14 @@ class NamedFiles:
             groups = changed.get(path)
             if groups is None:
                 groups = changed[path] = dict(by_path.get(path, {}))
-            groups[file.file_id] = _with(groups.get(file.file_id, ()), file)
+            known = _with(groups.get(file.file_id, ()), file)
+            groups[file.file_id] = _pruned(known) if prunes else known
         by_path.update(changed)
         return NamedFiles(by_path)
 
     def since(self, time: str) -> "NamedFiles":
         """Those that a commit of that time or a later one names."""
-        return self._where(lambda file: file.time >= time)
+        return self.where(lambda file: file.time >= time)
 
     def accepting(self, left: Mapping[str, int | None]) -> "NamedFiles":
         """With losses that were accepted.
@@ -134,9 +152,10 @@ class NamedFiles:
         lost = [file for file in every if file.path in left] if left else []
         gone = {file.path for file in lost}
         cut = [replace(file, size_bytes=size) for file in lost if (size := left[file.path]) is not None]
-        return self._where(lambda file: file.path not in gone).including(cut) if lost else self
+        return self.where(lambda file: file.path not in gone).including(cut) if lost else self
 
-    def _where(self, keeps: Callable[[NamedFile], bool]) -> "NamedFiles":
+    def where(self, keeps: Callable[[NamedFile], bool]) -> "NamedFiles":
+        """Those for which a function is true."""
         by_path: dict[str, Groups] = {}
         for path, groups in self._by_path.items():
             kept = {file_id: left for file_id, files in groups.items() if (left := tuple(filter(keeps, files)))}
@@ -146,7 +165,10 @@ class NamedFiles:
 
     def newest_first(self) -> list[str]:
         """The partition paths, those with the newest commit first."""
-        newest = {path: max(file.time for files in groups.values() for file in files) for path, groups in self._by_path.items()}
+        newest = {
+            path: max(file.time for files in groups.values() for file in files)
+            for path, groups in self._by_path.items()
+        }
         return sorted(newest, key=newest.__getitem__, reverse=True)
 
     def within(self, paths: Iterable[str], most: int) -> "NamedFiles":
@@ -198,13 +220,20 @@ def _with(known: tuple[NamedFile, ...], file: NamedFile) -> tuple[NamedFile, ...
     """The files of a group with one more: a base file takes the place of an older one."""
     if any(one.name == file.name for one in known):
         # several commits appended to one log file: the greatest size counts
-        return tuple(max(one, file, key=lambda each: each.size_bytes) if one.name == file.name else one for one in known)
+        return tuple(
+            max(one, file, key=lambda each: each.size_bytes) if one.name == file.name else one for one in known
+        )
     if file.is_log:
         return (*known, file)
     older = next((one for one in known if not one.is_log), None)
     if older is not None and older.time > file.time:
         return known
     return (file, *(one for one in known if one.is_log))
+
+
+def _pruned(known: tuple[NamedFile, ...]) -> tuple[NamedFile, ...]:
+    base = known[0].time if not known[0].is_log else ""
+    return tuple(file for file in known if not file.is_log or file.slice_time >= base)
 
 
 class FollowedNames:
@@ -232,7 +261,8 @@ class FollowedNames:
         before, unseen = self._named, [one for one in timeline.completed_writes if one.time not in self._seen]
         found = {instant.time: files for instant, files in commits.find_named(unseen) if files is not None}
         if found:
-            self._named = self._named.including(file for files in found.values() for file in files)
+            every = (file for files in found.values() for file in files)
+            self._named = self._named.including(every, prunes=not timeline.layout.completes_in_order)
             if len(self._named) > MOST_NAMED:
                 self._named = _newest(self._named, MOST_NAMED)
         if first is not None and first != self._first:
@@ -260,4 +290,3 @@ def _newest(named: NamedFiles, most: int) -> NamedFiles:
     """The files of the newest commits, at most so many."""
     times = sorted((file.time for path in named for files in named.of(path).values() for file in files), reverse=True)
     return named.since(times[most - 1])
-

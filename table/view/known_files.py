@@ -1,7 +1,8 @@
 """Whether a partition path has the files that the commits name: current base files and log files (pure).
 
 A base file that a commit wrote has the size that its write stat says. A log file has at least that size, because other
-writers append to it, and rollbacks do. A file that is gone or shorter is damage: the slice that is left is an older truth.
+writers append to it, and rollbacks do. A file that is gone or shorter is damage: the slice that is left is an older
+truth.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +77,8 @@ def _current_names(
     partition_path: str, there: Iterable[DataFile], named: Iterable[NamedFile], committed: CommittedInstants
 ) -> frozenset[str]:
     """The files of one file group that a reader would open if all were there."""
-    files = {file.name: file for file in (*map(_as_file, named), *there)}
+    files = {file.name: _as_file(file) for file in named}
+    files.update((file.name, file) for file in there)
     bases = [file for file in files.values() if isinstance(file, BaseFile)]
     logs = [file for file in files.values() if isinstance(file, LogFile)]
     current: set[str] = set()

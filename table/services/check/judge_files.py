@@ -4,30 +4,28 @@ On version 6 a base file is visible when its instant is completed, or older than
 active timeline: the line. Only a commit's write stats say which files it wrote.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
-from table.files.names import parse_base_file
 from table.references.judge import Claim, judge
 from table.services.check.finding import Finding, Kind, Repair, Severity
-from table.services.check.judge_logs import judge_missing_logs, judge_stray_logs
-from table.services.check.look import Group, Look
+from table.services.check.judge_logs import judge_stray_logs
+from table.services.check.judge_losses import find_missing, judge_losses
+from table.services.check.look import Look
 from table.services.check.strays import ADVICE, KEPT, describe_stray
-from table.storage.interface import join
-from table.timeline.metadata.commit import WriteStat
 from table.view.file_group import BaseFile
 
 
 def judge_files(look: Look) -> Iterator[Finding]:
     """Files that belong to nothing, files that are missing, replaced files, folders."""
-    strays, missing = [*judge_strays(look), *judge_stray_logs(look)], list(judge_missing(look))
+    strays, missing = [*judge_strays(look), *judge_stray_logs(look)], find_missing(look)
     yield from strays
-    yield from missing
+    yield from judge_losses(look, missing)
     yield from judge_order(look)
     yield from judge_replaced(look)
     yield from judge_folders(
         look,
         frozenset(finding.where for finding in strays if finding.kind is not Kind.UNPROVEN_FILES),
-        frozenset(finding.where.rpartition("/")[0] for finding in missing),
+        frozenset(lost.named.partition_path for lost in missing),
     )
 
 
@@ -100,56 +98,6 @@ def judge_order(look: Look) -> Iterator[Finding]:
                     "no record tells whether they were written again since",
                     "write them again while the file exists: its rows with that commit time are those",
                 )
-
-
-def judge_missing(look: Look) -> Iterator[Finding]:
-    """Newest versions that commits name and that do not exist; files of savepoints that do not exist."""
-    there = {path for folder in look.folders.values() for path in folder.paths}
-    newest: dict[Group, tuple[str, str]] = dict(look.archive.newest)
-    for time, commit in sorted(look.commits.items()):
-        for stat in commit.stats:
-            is_base = parse_base_file(stat.path.rpartition("/")[2]) is not None
-            if is_base and not (commit.compacted and _is_unfolded(stat, there)):
-                newest[stat.partition_path, stat.file_id] = (time, stat.path)
-    seen: dict[Group, str] = {}
-    for folder in look.folders.values():
-        for file in look.visible_files(folder):
-            group = folder.path, file.file_id
-            seen[group] = max(seen.get(group, ""), file.instant_time)
-    yield from judge_missing_logs(
-        look, {group: max(seen.get(group, ""), newest.get(group, ("", ""))[0]) for group in {*seen, *newest}}
-    )
-    for group, (time, path) in newest.items():
-        is_replaced = look.committed.is_replaced(*group) or look.archive.replaced.get(group, "") > time
-        if path in there or is_replaced or seen.get(group, "") > time:
-            continue
-        yield Finding(
-            Kind.MISSING_FILE,
-            Severity.ERROR,
-            path,
-            f"the commit {time} wrote it as the newest version of its file group, and it is not there: its rows are "
-            "lost",
-            Repair.REFUSED,
-            "its rows are in no other file",
-            "restore a savepoint, bring the file back from a backup, or write its rows again",
-        )
-    for time, paths in look.held.items():
-        for path in sorted(paths - there):
-            yield Finding(
-                Kind.MISSING_FROM_SAVEPOINT,
-                Severity.ERROR,
-                path,
-                f"the savepoint {time} holds it, and it is not there",
-                Repair.REFUSED,
-                "its rows are in no other file",
-                f"bring it back from a backup, or `hudistream savepoint delete PATH {time}`",
-            )
-
-
-def _is_unfolded(stat: WriteStat, there: Container[str]) -> bool:
-    """Whether a compaction's file was cleaned, and readers see the slice that it folded: a savepoint was restored."""
-    before = join(stat.partition_path, stat.prev_base_file or "")
-    return stat.path not in there and stat.prev_base_file is not None and before in there
 
 
 def judge_replaced(look: Look) -> Iterator[Finding]:

@@ -8,10 +8,9 @@ which instant wrote it: a commit's write stats say that, or else the blocks of t
 from collections.abc import Iterable, Iterator, Mapping
 
 from table.files.log.instants import LogInstants
-from table.files.names import parse_log_file
 from table.references.judge import Claim, judge
 from table.services.check.finding import Finding, Kind, Repair, Severity
-from table.services.check.look import Folder, Group, Look
+from table.services.check.look import Folder, Look
 from table.services.check.strays import ADVICE, KEPT, Stray, describe_stray
 from table.view.file_group import LogFile
 
@@ -67,36 +66,3 @@ def _judge_blocks(look: Look, log: LogFile, writers: Iterable[str]) -> Iterator[
         claim = judge(log.path, time, look.records)
         if claim is not Claim.WANTED:
             yield describe_stray(look, claim, time, fate)
-
-
-def judge_missing_logs(look: Look, bases: Mapping[Group, str]) -> Iterator[Finding]:
-    """Log files that commits name, that readers of the newest snapshot need, and that do not exist.
-
-    Args:
-        look: the table.
-        bases: file group -> the instant of its newest base file, there or lost.
-    """
-    named: dict[Group, dict[str, str]] = {group: dict(paths) for group, paths in look.archive.logs.items()}
-    for time, commit in look.commits.items():
-        for stat in commit.stats:
-            if parse_log_file(stat.path.rpartition("/")[2]) is not None:
-                named.setdefault((stat.partition_path, stat.file_id), {})[stat.path] = time
-    there = {path for folder in look.folders.values() for path in folder.paths}
-    for group, paths in named.items():
-        for path, time in paths.items():
-            name = parse_log_file(path.rpartition("/")[2])
-            since = look.committed.completed_at(time) if look.committed.logs_name_writers else None
-            is_folded = name is None or (since or name.base_instant_time) < bases.get(group, "")
-            is_replaced = look.committed.is_replaced(*group) or look.archive.replaced.get(group, "") > time
-            if path in there or is_folded or is_replaced:
-                continue
-            yield Finding(
-                Kind.MISSING_FILE,
-                Severity.ERROR,
-                path,
-                f"the commit {time} wrote it into the newest slice of its file group, and it is not there: its changes "
-                "are lost",
-                Repair.REFUSED,
-                "its rows are in no other file",
-                "restore a savepoint, bring the file back from a backup, or write its rows again",
-            )

@@ -13,13 +13,14 @@ from table import clock
 from table.errors import CorruptFileError, HudiError, TimelineMovedError
 from table.files.log.instants import LogInstants, read_instants
 from table.files.markers import list_marked_instants, list_marker_names
-from table.files.names import BASE_FILE_EXTENSION, parse_log_file, parse_marker
+from table.files.names import parse_marker
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.files.publication import may_publish_late
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.references.judge import Records
 from table.references.undone import load_rolled_back_time
+from table.services.check.file_records import FileFacts, FileRecords, load_file_records
 from table.services.rollback.rollback import WRITES
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, Storage, join
@@ -108,9 +109,6 @@ class Archive:
         times: completed writes in it.
         silent: writes in `times` whose metadata does not name all their files.
         named: paths of existing files that the archived writes name.
-        newest: file group -> (time, path) of its newest version in the archive.
-        logs: file group -> paths of log files that the archived writes name, without log files below a newer version
-            that was read first.
         replaced: file group -> the replace commit that replaced it.
         undone: instants that its rollbacks undid.
     """
@@ -119,8 +117,6 @@ class Archive:
     times: set[str] = field(default_factory=set)
     silent: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
-    newest: dict[Group, tuple[str, str]] = field(default_factory=dict)
-    logs: dict[Group, dict[str, str]] = field(default_factory=dict)
     replaced: dict[Group, str] = field(default_factory=dict)
     undone: set[str] = field(default_factory=set)
 
@@ -145,6 +141,7 @@ class Look:
         records: what timeline and archive tell of the instants that wrote files.
         held_paths: paths of the files that savepoints hold.
         log_instants: path of a log file that no commit names -> what its blocks say.
+        files: what the records say of the files that must be there.
     """
 
     folders: Mapping[str, Folder]
@@ -162,6 +159,7 @@ class Look:
     records: Records
     held_paths: frozenset[str]
     log_instants: Mapping[str, LogInstants] = field(default_factory=dict)
+    files: FileRecords = field(default_factory=FileRecords)
 
     @property
     def pending(self) -> frozenset[str]:
@@ -237,7 +235,8 @@ def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) ->
         for path, file_ids in metadata.replaced.items():
             replaced.setdefault(path, set()).update(file_ids)
     present = {path for folder in folders.values() for path in folder.paths}
-    archive = _load_archive(table, present, notes)
+    facts = FileFacts(commits, logs_name_slices=not table.layout.completes_in_order)
+    archive = _load_archive(table, present, facts, notes)
     committed = committed_instants(timeline, replaced)
     with _damage_noted(notes, table.archived_timeline.folder):
         committed = snapshot.with_late_writes(committed)
@@ -258,6 +257,7 @@ def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) ->
         records=_records_of(timeline, commits, committed, undone, archive),
         held_paths=frozenset[str]().union(*held.values()),
         log_instants=_load_log_instants(storage, folders.values(), commits, archive),
+        files=load_file_records(snapshot, facts, archive.replaced, notes),
     )
 
 
@@ -373,7 +373,7 @@ def _list_leftovers(table: HudiTable) -> Leftovers:
     return Leftovers(markers, heartbeats, tuple(storage.staged_instants()), ends, broken, temporaries, kept)
 
 
-def _load_archive(table: HudiTable, present: set[str], notes: dict[str, str]) -> Archive:
+def _load_archive(table: HudiTable, present: set[str], facts: FileFacts, notes: dict[str, str]) -> Archive:
     archive = Archive()
     with _damage_noted(notes, table.archived_timeline.folder):
         for change in table.archived_timeline.read_changes():
@@ -384,15 +384,8 @@ def _load_archive(table: HudiTable, present: set[str], notes: dict[str, str]) ->
             archive.times.add(change.time)
             if not tells_all(change.metadata):
                 archive.silent.add(change.time)
-            for stat in change.metadata.stats:
-                group, known = (stat.partition_path, stat.file_id), archive.newest
-                if stat.path in present:
-                    archive.named.add(stat.path)
-                log, newest = parse_log_file(stat.path.rpartition("/")[2]), known.get(group, ("", ""))[0]
-                if log is not None and newest <= log.base_instant_time:
-                    archive.logs.setdefault(group, {})[stat.path] = change.time
-                elif stat.path.endswith(BASE_FILE_EXTENSION) and newest < change.time:
-                    known[group] = (change.time, stat.path)
+            facts.take(change)
+            archive.named.update(stat.path for stat in change.metadata.stats if stat.path in present)
             for path, file_ids in change.metadata.replaced.items():
                 for file_id in file_ids:
                     archive.replaced[path, file_id] = max(change.time, archive.replaced.get((path, file_id), ""))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         InstantEndedError,
         InvalidConfigError,
         InvalidRecordError,
+        LostDataError,
         SchemaMismatchError,
         StorageError,
         TableExistsError,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from table.scan.read_table import read_table
     from table.scan.scan import Scan
     from table.scan.split import ScanSplit
+    from table.services.accept_losses import Losses, accept_losses, find_losses
     from table.services.archival.archival import archive
     from table.services.check.check import check
     from table.services.check.finding import CheckReport, Finding
@@ -106,6 +108,8 @@ _MODULES = {
     "KeySettings": "table.options.write_groups",
     "LockSettings": "table.options.lock_settings",
     "LogFileSettings": "table.options.groups",
+    "Losses": "table.services.accept_losses",
+    "LostDataError": "table.errors",
     "MergeMode": "table.config.merge_mode",
     "Operation": "table.options.operation",
     "OptionRow": "table.options.list_options",
@@ -127,6 +131,7 @@ _MODULES = {
     "UnsupportedTableError": "table.errors",
     "WriteConflictError": "table.errors",
     "WriteOptions": "table.options.write_options",
+    "accept_losses": "table.services.accept_losses",
     "archive": "table.services.archival.archival",
     "check": "table.services.check.check",
     "clean": "table.services.clean.clean",
@@ -135,6 +140,7 @@ _MODULES = {
     "create_savepoint": "table.services.savepoint.savepoint",
     "create_table": "table.user_table",
     "delete_savepoint": "table.services.savepoint.savepoint",
+    "find_losses": "table.services.accept_losses",
     "list_options": "table.options.list_options",
     "parse_options": "table.options.write_options",
     "read_bad_rows": "table.quarantine.read",
@@ -175,6 +181,8 @@ __all__ = [
     "KeySettings",
     "LockSettings",
     "LogFileSettings",
+    "Losses",
+    "LostDataError",
     "MergeMode",
     "Operation",
     "OptionRow",
@@ -196,6 +204,7 @@ __all__ = [
     "UnsupportedTableError",
     "WriteConflictError",
     "WriteOptions",
+    "accept_losses",
     "archive",
     "check",
     "clean",
@@ -204,6 +213,7 @@ __all__ = [
     "create_savepoint",
     "create_table",
     "delete_savepoint",
+    "find_losses",
     "list_options",
     "parse_options",
     "read_bad_rows",

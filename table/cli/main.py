@@ -15,6 +15,7 @@ from table.cli import (
     grid,
     health,
     lock,
+    losses,
     options,
     query,
     report,
@@ -35,7 +36,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "look": ("show", "health", "watch", "history", "files", "schema", "explain", "report", "doctor", "check"),
         "query": ("query", "changes", "bad-rows", "checkpoint"),
         "keep up": ("clean", "compact", "cluster", "archive"),
-        "undo, protect": ("rollback", "savepoint", "lock"),
+        "undo, protect": ("rollback", "savepoint", "lock", "accept-loss"),
         "share": ("sync", "ddl", "manifest", "upgrade", "downgrade"),
         "help": ("options", "why"),
     }
@@ -44,7 +45,7 @@ _PURPOSE = (
     "Examine and maintain Hudi tables, without Spark. Results go to standard output,\n"
     "warnings and errors to standard error."
 )
-_NAME_WIDTH = 11
+_NAME_WIDTH = 12
 USAGE = 2
 OUTPUT_CLOSED = 141  # exit code that a shell reports for a program ended by SIGPIPE
 
@@ -84,6 +85,7 @@ def build_parser(more: Sequence[MoreCommands] = ()) -> argparse.ArgumentParser:
     report.add_commands(commands)
     bad_rows.add_commands(commands)
     lock.add_commands(commands)
+    losses.add_commands(commands)
     options.add_commands(commands)
     why.add_commands(commands)
     for further in more:

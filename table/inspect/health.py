@@ -11,15 +11,16 @@ from table.notebook import ShownInNotebooks
 from table.options.choices import TableType
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings, HeartbeatSettings
 from table.options.write_groups import SizeSettings
+from table.references.losses import left_of, load_losses
 from table.services.archival.plan import is_far_behind
 from table.services.compaction.plan import commits_since_compaction
 from table.snapshot import Snapshot
-from table.timeline.commit_cache import CommitCache
-from table.timeline.instant import WRITE_ACTIONS, Action, Instant
+from table.timeline.instant import Action
 from table.timeline.pins import PINS_FOLDER, parse_pin
 from table.transaction.holder import find_standing_holder
 from table.transaction.lease_record import describe_holder
-from table.view.file_group import FileGroup
+from table.view.file_group import FileGroup, parse_data_files
+from table.view.known_files import LostFile, find_lost
 
 COMMITS_SEEN = 10
 """So many of the newest commits say how fast rows come."""
@@ -81,7 +82,8 @@ class Health(ShownInNotebooks):
         pending: (instant time, action, seconds since its request) of each instant not completed, oldest first.
         savepoints: instant times of the savepoints.
         pinned_snapshots: snapshots that readers have pinned.
-        missing_files: current files that the newest commits wrote and that no longer exist.
+        missing_files: paths of current files that commits name, and that are gone or have another size.
+        lost: the same files, each with its commit and what is wrong.
         findings: (severity, text with the way out), worst first.
     """
 
@@ -103,6 +105,7 @@ class Health(ShownInNotebooks):
     savepoints: tuple[str, ...] = ()
     pinned_snapshots: int = 0
     missing_files: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     findings: tuple[tuple[Verdict, str], ...] = field(default=())
 
     @property
@@ -118,7 +121,7 @@ def load_health(
     archive: ArchiveSettings | None = None,
     compaction: CompactionSettings | None = None,
 ) -> Health:
-    """Examines a table: one listing per folder, and the newest ten commits. Changes nothing.
+    """Examines a table: one listing per folder, and the commits of the active timeline. Changes nothing.
 
     Args:
         sizes: sizes below which files are small.
@@ -135,7 +138,7 @@ def load_health(
     sizes, compaction = sizes or SizeSettings(), compaction or CompactionSettings()
     snapshot = Snapshot.load(table)
     timeline = snapshot.timeline
-    groups = [group for _, found in snapshot.walk_file_groups() for group in found]
+    groups, lost = _look_at_files(snapshot)
     newest = timeline.writes_by_time[-COMMITS_SEEN:]
     writer, lives = _find_writer(table)
     facts = Health(
@@ -152,7 +155,8 @@ def load_health(
         pending=tuple((i.time, i.action.value, _age_s(i.time, table)) for i in timeline.pending),
         savepoints=tuple(i.time for i in timeline.completed_of(Action.SAVEPOINT)),
         pinned_snapshots=len({pin.time for pin in map(parse_pin, _names(table, PINS_FOLDER)) if pin is not None}),
-        missing_files=_find_missing(groups, newest, snapshot.commits),
+        missing_files=tuple(one.named.path for one in lost),
+        lost=tuple(map(str, lost)),
     )
     return judged(facts, clean or CleanSettings(), archive or ArchiveSettings(), compaction)
 
@@ -171,11 +175,14 @@ def judged(facts: Health, clean: CleanSettings, archive: ArchiveSettings, compac
 
 
 def _broken(facts: Health) -> Iterable[tuple[Verdict, str]]:
-    if facts.missing_files:
-        more = f" and {len(facts.missing_files) - 1} more" if len(facts.missing_files) > 1 else ""
+    if facts.lost:
+        more = f" (and {len(facts.lost) - 1} more files)" if len(facts.lost) > 1 else ""
         yield (
             Verdict.BROKEN,
-            f"{facts.missing_files[0]}{more} is missing, which a commit wrote and readers open: run `hudistream check`",
+            (
+                f"{facts.lost[0]}{more}: batches are refused. Bring it back, or run `hudistream accept-loss PATH`, "
+                "which says what is lost"
+            ),
         )
     for time, action, _ in facts.pending:
         if action == Action.RESTORE.value:
@@ -296,24 +303,15 @@ def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup]) -> Backlog:
     )
 
 
-def _find_missing(groups: Sequence[FileGroup], newest: Sequence[Instant], commits: CommitCache) -> tuple[str, ...]:
-    """Base files of the newest commits that no longer exist, although no newer version or commit replaced them."""
-    there = {base.path for group in groups for base in group.base_files}
-    newer = {(group.partition_path, group.file_id): group.slices[0].base_instant_time for group in groups}
-    missing: list[str] = []
-    replaced: set[tuple[str, str]] = set()
-    for instant in reversed(newest):
-        if instant.action not in WRITE_ACTIONS:
-            continue
-        metadata = commits.find(instant)
-        if metadata is None:
-            continue  # the commit was archived after the timeline was listed
-        for path, ids in metadata.replaced.items():
-            replaced.update((path, file_id) for file_id in ids)
-        for stat in metadata.stats:
-            key = (stat.partition_path, stat.file_id)
-            is_base = stat.path.endswith(".parquet")
-            if is_base and key not in replaced and stat.path not in there and newer.get(key, "") <= instant.time:
-                missing.append(stat.path)
-            replaced.add(key)  # files that older commits wrote for the group may be cleaned
-    return tuple(missing)
+def _look_at_files(snapshot: Snapshot) -> tuple[list[FileGroup], list[LostFile]]:
+    """The file groups, and the files that commits name and that are gone or differ. The store itself is listed."""
+    snapshot.commits.named_files.accept(left_of(load_losses(snapshot.storage)))
+    committed, groups, lost = snapshot.confirmed, list[FileGroup](), list[LostFile]()
+    unseen = set(committed.named or ())
+    for path, entries in snapshot.table.store_listing.walk():
+        groups += snapshot.group_files(path, entries)
+        lost += find_lost(path, *parse_data_files(path, entries), committed)
+        unseen.discard(path)
+    for path in sorted(unseen):
+        lost += find_lost(path, (), (), committed)
+    return groups, lost

@@ -14,7 +14,7 @@ from table.errors import CorruptFileError, HudiError, LostDataError, TimelineMov
 from table.snapshot import Snapshot
 from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.named_files import NamedFiles
-from table.version import SIGN
+from table.version import VERSION
 from table.view.file_group import CommittedInstants, parse_data_files
 from table.view.known_files import LostFile, find_lost, lost_error
 
@@ -55,7 +55,7 @@ def accepted_of(lost: LostFile) -> AcceptedLoss:
 def record_losses(storage: Storage, losses: Iterable[AcceptedLoss]) -> str:
     """Records that losses are accepted. Returns the path of the record, relative to the table."""
     path = join(LOSSES_FOLDER, f"{clock.now_ms()}-{clock.fresh_uuid()[:8]}.json")
-    content = {"writer": SIGN, "losses": [vars(loss) for loss in losses]}
+    content = {"writer": VERSION, "losses": [vars(loss) for loss in losses]}
     storage.create_exclusive(path, json.dumps(content, indent=1, ensure_ascii=False).encode(), durable=True)
     return path
 
@@ -81,7 +81,9 @@ def left_of(losses: Mapping[str, AcceptedLoss]) -> dict[str, int | None]:
     return {path: loss.left_bytes for path, loss in losses.items()}
 
 
-def name_losses(snapshot: Snapshot, paths: Iterable[str] | None = None) -> list[LostFile]:
+def name_losses(
+    snapshot: Snapshot, paths: Iterable[str] | None = None, losses: Mapping[str, AcceptedLoss] | None = None
+) -> list[LostFile]:
     """The files that the active timeline names, that the newest snapshot needs, and that are gone or differ.
 
     The store itself is listed. Accepted losses are left out.
@@ -89,8 +91,10 @@ def name_losses(snapshot: Snapshot, paths: Iterable[str] | None = None) -> list[
     Args:
         snapshot: the table now.
         paths: partition paths to look at; None: all that the active timeline names.
+        losses: that were accepted, where the caller has loaded them.
     """
-    snapshot.commits.named_files.accept(left_of(load_losses(snapshot.storage)))
+    accepted = load_losses(snapshot.storage) if losses is None else losses
+    snapshot.commits.named_files.accept(left_of(accepted))
     committed = snapshot.confirmed
     named = committed.named or NamedFiles()
     return [lost for path in (named if paths is None else paths) for lost in _lost_in(snapshot, path, committed)]
@@ -146,20 +150,25 @@ def with_second_look(snapshot: Snapshot, plan: Callable[[CommittedInstants], Pla
         raise TimelineMovedError(f"the table changed while its file groups were listed: {error.args[0]}") from error
 
 
-def check_inputs(snapshot: Snapshot, groups: Collection[tuple[str, str]]) -> None:
+def check_inputs(snapshot: Snapshot, groups: Collection[tuple[str, str]]) -> frozenset[str]:
     """Refuses to rewrite file groups of which a file is gone or differs.
 
     Args:
         snapshot: the table now.
         groups: (partition path, file id) of those that are read.
 
+    Returns:
+        Paths of files that are gone, and whose loss was accepted: a plan may name them.
+
     Raises:
         LostDataError: commits name a file that is gone or differs.
     """
-    found = name_losses(snapshot, sorted({path for path, _ in groups}))
+    losses = load_losses(snapshot.storage)
+    found = name_losses(snapshot, sorted({path for path, _ in groups}), losses)
     lost = [one for one in found if (one.named.partition_path, one.named.file_id) in groups]
     if lost:
         raise lost_error(lost, snapshot.storage.base_uri)
+    return frozenset(path for path, loss in losses.items() if loss.left_bytes is None)
 
 
 def _placed(found: HudiError, error: HudiError) -> HudiError:

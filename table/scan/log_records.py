@@ -65,7 +65,7 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
 
     Raises:
         CorruptFileError: a file does not begin with a block, or a block is damaged within its frame: skipping that
-            could lose rows.
+            could lose rows. Or a file is shorter than its listing says.
         UnsupportedTableError: a command block is of an unknown type.
         StorageError: a file cannot be read.
     """
@@ -95,11 +95,29 @@ def _list_places(
         # a file can have grown since it was listed: what was appended is of writes that the timeline does not show
         data = storage.read(file.path)[: file.size_bytes] if keeps else None
         with open_log(storage, file, data) as stream:
-            return list(scan_blocks(stream, with_content=False)), data
+            places = list(scan_blocks(stream, with_content=False))
+        if data is not None or any(place.block is None for place in places):
+            _check_size(storage, file, data)
+        return places, data
     except FileNotFoundError:
         if was_not_needed(storage, file, committed):
             return [], None
         raise
+
+
+def _check_size(storage: Storage, file: LogFile, data: bytes | None) -> None:
+    """Refuses a file that is shorter than its listing says: the lists of a metadata table do not see that it was cut.
+
+    Raises:
+        CorruptFileError: names both sizes.
+    """
+    if data is not None:
+        found = len(data)
+    else:
+        with storage.open_input(file.path) as stream:
+            found = stream.size()
+    if found < file.size_bytes:
+        raise CorruptFileError(f"{file.path} has {found:,} bytes, and its listing says {file.size_bytes:,}: it was cut")
 
 
 def open_log(storage: Storage, file: LogFile, data: bytes | None) -> pa.NativeFile:

@@ -49,7 +49,8 @@ def find_lost(
             are not judged.
     """
     groups = committed.named.of(partition_path) if committed.named is not None else {}
-    there: dict[str, DataFile] = {file.name: file for file in (*base_files, *log_files)} if groups else {}
+    there: dict[str, DataFile] = {file.name: file for file in base_files} if groups else {}
+    there.update((file.name, file) for file in log_files)
     for file_id, files in groups.items():
         if committed.is_replaced(partition_path, file_id):
             continue
@@ -119,6 +120,6 @@ def lost_error(lost: Sequence[LostFile], address: str = "") -> LostDataError:
     more = f" (and {len(lost) - 1} more files)" if len(lost) > 1 else ""
     return LostDataError(
         f"{table}: {lost[0]}{more}. Nothing is built on what is left. Put the file back from a copy; or restore a "
-        "savepoint (`hudistream restore PATH TIME`); or go on without these rows: `hudistream accept-loss PATH` says "
+        "savepoint (`hudistream savepoint restore`); or go on without these rows: `hudistream accept-loss PATH` says "
         "what is lost, and records that it is accepted"
     )

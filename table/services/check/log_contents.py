@@ -51,7 +51,7 @@ def _check_file(storage: Storage, path: str, ordering: pa.Schema, *, is_named: b
     with storage.open_input(path) as stream:
         for place in scan_blocks(stream):
             if place.block is not None:
-                _decode(place.block, ordering, path)
+                decode_block(place.block, ordering, path)
                 continue
             if place.is_framed or not place.begins or place.verdict is Verdict.WHOLE:
                 raise CorruptFileError(f"the block at byte {place.start} is damaged: {place.reason}")
@@ -68,7 +68,7 @@ def _check_file(storage: Storage, path: str, ordering: pa.Schema, *, is_named: b
             )
 
 
-def _decode(block: LogBlock, ordering: pa.Schema, path: str) -> None:
+def decode_block(block: LogBlock, ordering: pa.Schema, path: str) -> None:
     """Reads what a block holds.
 
     Raises:

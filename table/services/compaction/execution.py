@@ -153,7 +153,8 @@ def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings, ru
     request = pending.at(State.REQUESTED)
     plan = decode_compaction_plan(read_instant(storage, request), request.file_name)
     rewriting = Rewriting.of(snapshot, pending.time, base_file, "compacted")
-    check_inputs(snapshot, {(one.partition_path, one.file_id) for one in plan.operations})
+    gone = check_inputs(snapshot, {(one.partition_path, one.file_id) for one in plan.operations})
+    operations = tuple(one.without(gone) for one in plan.operations)
     storage.open_staging(pending.time)
     begin_instant(storage, request)
     end = find_end(storage, pending.time, Action.COMPACTION)
@@ -161,8 +162,8 @@ def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings, ru
     if end is not None:  # another process was faster: readers must not see files of a second attempt beside its own
         storage.fence(pending.time)
         return end.metadata
-    piece = partial(_compact_numbered, rewriting.context, rewriting.reading, plan.operations)
-    stats = runner.run(piece, len(plan.operations), read_mb(plan))
+    piece = partial(_compact_numbered, rewriting.context, rewriting.reading, operations)
+    stats = runner.run(piece, len(operations), read_mb(plan))
     return CommitMetadata(stats, "COMPACT", {"schema": rewriting.schema}, compacted=True)
 
 

@@ -1,8 +1,9 @@
 """Plans of compactions <-> Avro (HoodieCompactionPlan, HoodieCompactionOperation)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 
+from table.storage.interface import join
 from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
 from table.timeline.metadata.places import name_of, partition_of
 from table.version import VERSION
@@ -31,6 +32,12 @@ class CompactionOperation:
     base_file: str | None
     log_files: tuple[str, ...]
     metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def without(self, gone: Container[str]) -> "CompactionOperation":
+        """The operation without some files, paths relative to the table: their loss was accepted."""
+        base = self.base_file if self.base_file and join(self.partition_path, self.base_file) not in gone else None
+        logs = tuple(name for name in self.log_files if join(self.partition_path, name) not in gone)
+        return replace(self, base_file=base, log_files=logs)
 
 
 @dataclass(frozen=True)

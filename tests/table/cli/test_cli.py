@@ -74,7 +74,7 @@ MORE_WORDS |= {
 
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
-        "archive", "bad-rows", "changes",
+        "accept-loss", "archive", "bad-rows", "changes",
         "check", "checkpoint", "clean", "cluster", "compact", "ddl", "delete", "doctor",
         "downgrade", "erase", "explain", "files",
         "health", "history",

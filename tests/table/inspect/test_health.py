@@ -35,7 +35,7 @@ def test_a_table_that_is_well_has_no_finding():
 @pytest.mark.parametrize(
     ("changed", "verdict", "said"),
     [
-        ({"missing_files": ("p/a.parquet", "p/b.parquet")}, Verdict.BROKEN, "p/a.parquet and 1 more is missing"),
+        ({"lost": ("p/a.parquet is not there", "x")}, Verdict.BROKEN, "p/a.parquet is not there (and 1 more files)"),
         ({"pending": (("2", "restore", 9.0),)}, Verdict.BROKEN, "the restore 2 was begun"),
         ({"writer_lives": False}, Verdict.LOOK, "holds the table and is dead"),
         ({"pending": (("2", "commit", 9e3),), "writer": None, "writer_lives": None}, Verdict.LOOK, "more than an hour"),
@@ -138,7 +138,7 @@ def test_a_dead_writer_and_a_missing_file_are_told(path, capsys):
     assert (found.verdict, found.missing_files) == (Verdict.BROKEN, (gone,))
     text = said(capsys, "health", path, code=2)
     assert text.startswith("BROKEN")
-    assert "run `hudistream check`" in text
+    assert "run `hudistream accept-loss PATH`" in text
 
 
 def test_a_replaced_or_rewritten_file_is_not_missing(path):

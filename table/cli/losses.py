@@ -1,0 +1,54 @@
+"""The command that says what a table has lost, and goes on without it: accept-loss."""
+
+import argparse
+from typing import Any
+
+from table.cli.arguments import add_command, add_format, open_table
+from table.cli.output import plural, say, say_json
+from table.services.accept_losses import Losses, accept_losses, find_losses
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declares the command."""
+    accepting = add_command(
+        commands,
+        "accept-loss",
+        "say which files of the newest snapshot are gone or damaged; with --yes, go on without their rows",
+        ["hudistream accept-loss /data/lake/events", "hudistream accept-loss /data/lake/events --yes"],
+        _accept,
+    )
+    accepting.add_argument("--yes", action="store_true", help="accept the loss: it cannot be taken back")
+    add_format(accepting)
+
+
+def _accept(given: argparse.Namespace) -> int:
+    table = open_table(given)
+    found = accept_losses(table) if given.yes else find_losses(table)
+    if given.format == "json":
+        say_json(as_json(found))
+    else:
+        say(lines(found))
+    return 1 if found and not given.yes else 0
+
+
+def as_json(found: Losses) -> dict[str, Any]:
+    """The losses for a program."""
+    lost = [{"path": one.named.path, "commit": one.named.time, "text": str(one)} for one in found.files]
+    damaged = [{"path": one.named.path, "commit": one.named.time, "text": one.reason} for one in found.damaged]
+    return {"table": found.table, "rows": found.rows, "files": lost, "damaged_logs": damaged, "record": found.record}
+
+
+def lines(found: Losses) -> list[str]:
+    """The losses for people."""
+    if not found:
+        return ["nothing is lost: each file that the newest commits name is there, and each log file can be read"]
+    told = [f"{plural(len(found.files) + len(found.damaged), 'file')}, at most {found.rows:,} rows and changes:"]
+    told += [f"  {one}" for one in found.files]
+    told += [f"  {one.named.path}: {one.reason}" for one in found.damaged]
+    if found.record is not None:
+        return [*told, f"accepted, and recorded in {found.record}: batches go on without these rows"]
+    return [
+        *told,
+        "put the files back from a copy, or restore a savepoint (`hudistream savepoint restore`). `--yes` goes on",
+        "without them: a base file that cannot be opened is deleted, and damaged blocks are cut out of log files",
+    ]

@@ -1,0 +1,158 @@
+"""Files that others delete, cut or damage: nothing is built on what is left, until a person accepts the loss."""
+
+import json
+import os
+import shutil
+
+import pyarrow as pa
+import pytest
+
+from hudistream import ArrowSink, HudiTable, LostDataError, accept_losses, check, compact, find_losses, read_table
+from streaming.cli.main import main
+from table.services.check.finding import Kind, Severity
+
+LOGS = {
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "1",
+    "hoodie.datasource.compaction.async.enable": "false",
+}
+FORMS = [
+    pytest.param({}, id="copy-on-write 6"),
+    pytest.param({"hoodie.write.table.version": "9"}, id="copy-on-write 9"),
+    pytest.param(LOGS, id="merge-on-read 6"),
+    pytest.param({**LOGS, "hoodie.write.table.version": "8"}, id="merge-on-read 8"),
+    pytest.param({**LOGS, "hoodie.write.table.version": "9"}, id="merge-on-read 9"),
+]
+
+
+def half(path):
+    os.truncate(path, os.path.getsize(path) // 2)
+
+
+def rows(number, keys):
+    return pa.table({"id": [f"k{key}" for key in keys], "ts": [number] * len(keys), "v": [number] * len(keys)})
+
+
+def write(path, options, number, keys):
+    with ArrowSink(path, options, key="id", order_by="ts") as sink:
+        sink.write(rows(number, keys), batch_id=number)
+
+
+def newest_file(path):
+    return HudiTable.open(path).files()["path"].to_pylist()[-1]
+
+
+def errors(path):
+    return {finding.kind for finding in check(path, sample=None).findings if finding.severity is Severity.ERROR}
+
+
+def values(path):
+    table = read_table(path, columns=["id", "v"])
+    return dict(zip(table["id"].to_pylist(), table["v"].to_pylist(), strict=True))
+
+
+@pytest.fixture(params=FORMS)
+def written(request, tmp_path):
+    """A table with 10 rows, of which 5 were updated by its newest file."""
+    path = str(tmp_path / "t")
+    write(path, request.param, 0, range(10))
+    write(path, request.param, 1, range(5))
+    return path, request.param
+
+
+@pytest.mark.parametrize("damage", [os.remove, half, lambda path: os.truncate(path, 0)], ids=["gone", "half", "empty"])
+def test_nothing_is_built_on_what_is_left(written, damage):
+    path, options = written
+    file = newest_file(path)
+    copy = shutil.copy(f"{path}/{file}", f"{path}-copy")
+    damage(f"{path}/{file}")
+    files = sorted(os.listdir(path))
+    for _ in range(2):
+        with pytest.raises(LostDataError, match=rf"{path}.*{file}.*accept-loss"):
+            write(path, options, 2, range(4, 7))
+    if "hoodie.datasource.write.table.type" in options:
+        with pytest.raises(LostDataError, match=file):
+            compact(HudiTable.open(path))
+    assert sorted(os.listdir(path)) == files
+    assert errors(path) & {Kind.MISSING_FILE, Kind.WRONG_SIZE}
+    assert HudiTable.open(path).health().missing_files == (file,)
+    shutil.copy(copy, f"{path}/{file}")
+    write(path, options, 2, range(4, 7))
+    updated = {key: 2 if 4 <= key < 7 else int(key < 5) for key in range(10)}
+    assert values(path) == {f"k{key}": value for key, value in updated.items()}
+    assert errors(path) == set()
+
+
+@pytest.mark.parametrize("damage", [os.remove, half], ids=["gone", "half"])
+def test_a_loss_that_is_accepted_is_recorded_and_shown(written, damage, capsys):
+    path, options = written
+    file = newest_file(path)
+    damage(f"{path}/{file}")
+    assert main(["accept-loss", path, "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [one["path"] for one in told["files"]] == [file]
+    assert told["record"] is None
+    with pytest.raises(LostDataError):
+        write(path, options, 2, range(4, 7))
+    assert main(["accept-loss", path, "--yes"]) == 0
+    assert not find_losses(path)
+    assert not accept_losses(path)
+    write(path, options, 2, range(4, 7))
+    if "hoodie.datasource.write.table.type" in options:
+        compact(HudiTable.open(path))
+    write(path, options, 3, [9])
+    found = values(path)
+    assert {key for key, value in found.items() if value == 2} == {"k4", "k5", "k6"}
+    assert found["k9"] == 3
+    report = check(path, sample=None)
+    assert [finding.where for finding in report.findings if finding.kind is Kind.ACCEPTED_LOSS] == [file]
+    assert report.is_sound
+    assert HudiTable.open(path).health().missing_files == ()
+
+
+def test_a_running_sink_goes_on_after_a_loss_was_accepted(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, LOGS, key="id", order_by="ts") as sink:
+        sink.write(rows(0, range(10)), batch_id=0)
+        sink.write(rows(1, range(5)), batch_id=1)
+        os.remove(f"{path}/{newest_file(path)}")
+        with pytest.raises(LostDataError):
+            sink.write(rows(2, [7]), batch_id=2)
+        sink.stop()
+        accept_losses(path)
+        sink.write(rows(2, [7]), batch_id=2)
+    assert values(path)["k7"] == 2
+
+
+def test_a_damaged_block_of_a_log_file_is_cut_out(tmp_path):
+    path = str(tmp_path / "t")
+    for number in range(3):
+        write(path, LOGS, number, range(number, 10))
+    file = f"{path}/{newest_file(path)}"
+    with open(file, "r+b") as log:
+        log.seek(os.path.getsize(file) - 120)
+        log.write(bytes(100))
+    with pytest.raises(Exception, match="damaged"):
+        compact(HudiTable.open(path))
+    found = find_losses(path)
+    assert [one.named.path for one in found.damaged] == [newest_file(path)]
+    assert accept_losses(path).record is not None
+    compact(HudiTable.open(path))
+    assert set(values(path).values()) == {0, 1}
+    assert errors(path) == set()
+
+
+def test_a_past_loss_is_proven_by_what_was_built_on_it(written):
+    """A sink of an older version built on what was left: the write stats say so."""
+    path, options = written
+    file = newest_file(path)
+    os.remove(f"{path}/{file}")
+    losses = f"{path}/.hoodie/.hudistream/losses"
+    accept_losses(path)
+    write(path, options, 2, range(4, 7))
+    if "hoodie.datasource.write.table.type" in options:
+        compact(HudiTable.open(path))
+    assert errors(path) == set()
+    shutil.rmtree(losses)
+    assert errors(path) == {Kind.NOT_CONTINUED}

@@ -43,6 +43,7 @@ class Drawn:
     operators: int
     readers: int
     clusters: str
+    vandal: bool = False
 
     def describe(self):
         """One line for the story."""
@@ -56,6 +57,7 @@ class Drawn:
                 f"compaction after {self.compaction_after} {'inline' if self.inline else 'beside'}",
                 f"clusterings {self.clusters}",
                 f"{self.operators} operators",
+                *(["a vandal"] if self.vandal else []),
                 "s3" if self.storage else "disk",
             ]
         )

@@ -79,6 +79,7 @@ def run_processes(drawn, folder):
     writers = [Actor(folder, "writer", name) for name in WRITERS]
     operators = [Actor(folder, "upkeep", f"operator-{number}") for number in range(drawn.operators)]
     readers = [Actor(folder, "read", f"reader-{number}") for number in range(drawn.readers)]
+    vandals = [Actor(folder, "vandal", "vandal")] if drawn.vandal else []
     luck, until = random.Random(f"monkey {drawn.seed}"), time.time() + drawn.seconds
     while time.time() < until:
         time.sleep(luck.uniform(0.2, 1.2))
@@ -89,7 +90,7 @@ def run_processes(drawn, folder):
             victim.stop_for(luck.choice([0.5, 1.5, 3.0, 5.0]))
     over = time.time()
     Path(drawn.journals, "over").touch()
-    findings = [f"{actor.name} did not end" for actor in [*writers, *operators, *readers] if not actor.wait()]
+    findings = [f"{actor.name} did not end" for actor in [*vandals, *writers, *operators, *readers] if not actor.wait()]
     for writer in writers:
         writer.down.append((over, time.time() + 1.5))  # an operator may take its time, and the writers have ended
     last = [subprocess.Popen([*_command(folder, "writer", name), "last"], env=_environment()) for name in WRITERS]

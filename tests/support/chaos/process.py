@@ -32,9 +32,10 @@ def open_table(drawn):
 
 
 def tell_error(journal, doing, error, **more):
-    """An error as a line; `ours` tells errors of the project from others."""
+    """An error as a line; `ours` tells errors of the project from others, `damage` that a file is damaged."""
     from hudistream import BrokenInvariantError, CorruptFileError, HudiError
 
     ours = isinstance(error, HudiError) and not isinstance(error, BrokenInvariantError | CorruptFileError)
+    more["damage"] = isinstance(error, CorruptFileError)
     kind, where = type(error).__name__, traceback.format_exc()[-3000:]
     journal.tell("error", doing=doing, kind=kind, ours=ours, text=str(error)[:500], trace="" if ours else where, **more)

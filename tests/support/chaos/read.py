@@ -39,11 +39,14 @@ def follow(drawn, name):
         except Exception as error:
             tell_error(journal, "read", error, began=began)
         else:
-            if violation:
+            if violation and drawn.vandal:
+                journal.tell("suspect", text=violation, began=began)
+            elif violation:
                 journal.tell("violation", text=violation, began=began)
                 return
-            seen = visible
-            journal.tell("read", **visible)
+            else:
+                seen = visible
+                journal.tell("read", **visible)
         time.sleep(0.2)
 
 

@@ -39,15 +39,16 @@ def run_world(seed, results, storage=None, base=None, **fixed):
     address, options = storage or (folder, None)
     drawn = draw(seed, f"{address}/table-{seed}-{os.path.basename(folder)}", journals, options, **fixed)
     findings, down = run_processes(drawn, folder)
-    findings += list(_findings(folder, journals))
+    findings += list(_findings(folder, journals, has_vandal=drawn.vandal))
     gaps = {writer: longest_gap(read_journal(journals, writer), down[writer]) for writer in WRITERS}
-    if drawn.several:
+    if drawn.several and not drawn.vandal:
         findings += [
             f"{w} was starved: {s:.1f} s without a batch" for w, s in gaps.items() if s > STARVED_S[storage is not None]
         ]
     done = {
         "batches": {w: sum(one["what"] == "acknowledged" for one in read_journal(journals, w)) for w in WRITERS},
         "longest_gap_s": {writer: round(seconds, 1) for writer, seconds in gaps.items()},
+        "damaged": sum(one["what"] == "damaged" for one in read_journal(journals, "vandal")),
         "snapshots": sum(one["what"] == "read" for name in _names(journals) for one in read_journal(journals, name)),
     }
     if findings:
@@ -75,13 +76,24 @@ def _names(journals):
     return [path.stem for path in Path(journals).glob("*.jsonl")]
 
 
-def _findings(folder, journals):
-    sound = 0
+def damaged_times(lines):
+    """(since, until) while a file was damaged, by the vandal's journal (pure)."""
+    since = [line["at"] for line in lines if line["what"] == "damages"]
+    until = [line["at"] for line in lines if line["what"] == "restored"]
+    return list(zip(since, [*until, *[float("inf")] * (len(since) - len(until))], strict=True))
+
+
+def _findings(folder, journals, *, has_vandal):
+    sound, times = 0, damaged_times(read_journal(journals, "vandal"))
     for name in _names(journals):
         for line in read_journal(journals, name):
             if line["what"] == "violation":
                 yield f"{name}: {line['text']}"
-            elif line["what"] == "error" and not line["ours"]:
+            elif line["what"] == "suspect" and not any(
+                line["began"] - 1 < until and since < line["at"] for since, until in times
+            ):
+                yield f"{name}: {line['text']}"
+            elif line["what"] == "error" and not line["ours"] and not (has_vandal and line["damage"]):
                 yield f"{name}, {line['doing']}: {line['kind']}: {line['text']}"
             sound += line["what"] == "sound"
     if sound < 2:
@@ -101,21 +113,23 @@ def main():
     arguments.add_argument("--minutes", type=float, default=10)
     arguments.add_argument("--store", choices=["disk", "s3"], default="disk")
     arguments.add_argument("--first", type=int, default=1)
+    arguments.add_argument("--vandal", action="store_true", help="somebody damages files, and brings them back")
     arguments.add_argument("--seeds", help="these alone, such as 5,8")
     arguments.add_argument("--results", default="build/chaos")
     arguments.add_argument("--report", help="adds totals to this JSON file")
     given = arguments.parse_args()
     chosen = [int(seed) for seed in given.seeds.split(",")] if given.seeds else None
-    started_s, worlds, batches, snapshots, failed = time.monotonic(), 0, 0, 0, {}
+    fixed = {"vandal": True} if given.vandal else {}
+    started_s, worlds, batches, snapshots, damaged, failed = time.monotonic(), 0, 0, 0, 0, {}
     with ExitStack() as stack:
         storage = stack.enter_context(_s3()) if given.store == "s3" else None
         seed = given.first
         while chosen or (not given.seeds and time.monotonic() - started_s < given.minutes * 60):
             if chosen:
                 seed = chosen.pop(0)
-            drawn, findings, done = run_world(seed, given.results, storage)
+            drawn, findings, done = run_world(seed, given.results, storage, **fixed)
             worlds, batches = worlds + 1, batches + sum(done["batches"].values())
-            snapshots += done["snapshots"]
+            snapshots, damaged = snapshots + done["snapshots"], damaged + done["damaged"]
             print(f"{'FOUND' if findings else 'holds'} {seed}: {drawn.describe()}; {json.dumps(done)}", flush=True)
             for finding in findings:
                 print(f"    {finding[:400]}", flush=True)
@@ -123,6 +137,7 @@ def main():
                 failed[seed] = findings
             seed += 1
     told = {"store": given.store, "first": given.first, "worlds": worlds, "batches": batches, "snapshots": snapshots}
+    told |= {"damaged": damaged} if given.vandal else {}
     told["findings"] = failed
     print(json.dumps({**told, "findings": len(failed)}))
     if given.report:
@@ -132,7 +147,8 @@ def main():
 
 def _report(path, told):
     known = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**known, told.pop("store"): told}, indent=1) + "\n")
+    name = f"{told.pop('store')}{' with a vandal' if 'damaged' in told else ''}"
+    path.write_text(json.dumps({**known, name: told}, indent=1) + "\n")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from table.timeline.instant import Action
 from table.timeline.layout import TimelineLayout
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, FileGroup, group_files, parse_data_files, unknown_completions
-from table.view.file_system_view import load_committed_instants
+from table.view.file_system_view import confirm, load_committed_instants
 from table.view.listing import Listing, Narrow
 
 # ActiveTimelineV1.getLastCommitMetadataWithValidSchema: these may carry an older schema
@@ -176,14 +176,26 @@ class Snapshot:
         """File groups of one partition, in order of file id."""
         return self.group_files(partition_path, self.listing.list_files(partition_path))
 
-    def walk_file_groups(self, narrow: Narrow | None = None) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
+    def walk_file_groups(
+        self, narrow: Narrow | None = None, *, confirms: bool = False
+    ) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
         """Every partition path with its file groups, in no order; each folder is listed once.
 
         Args:
             narrow: as of `Listing.walk`.
+            confirms: whether the folders are compared with the files that the active timeline names.
+
+        Raises:
+            LostDataError: `confirms`, and a file is gone or differs.
         """
+        confirmed = self.confirmed if confirms else self.committed
+        unseen = set(confirmed.named or ())
         for path, entries in self.listing.walk(narrow):
+            unseen.discard(path)
+            confirm(path, entries, confirmed)
             yield path, self.group_files(path, entries)
+        for path in sorted(unseen) if narrow is None else ():
+            confirm(path, (), confirmed)
 
     def group_files(self, partition_path: str, entries: Iterable[FileInfo]) -> tuple[FileGroup, ...]:
         """File groups of a partition. Reads the archive where the order of archived writes matters (layout 2)."""

@@ -27,6 +27,11 @@ def scan_of(
         InvalidConfigError: the options use Hudi's key for the begin of the range, which means another range in this
             table version.
     """
+    scan = _scan_of(table, asked, columns, where)
+    return scan.confirmed() if asked.confirms else scan
+
+
+def _scan_of(table: HudiTable, asked: ReadOptions, columns: Sequence[str] | None, where: Where | None) -> Scan:
     if asked.query_type is not QueryType.INCREMENTAL:
         return table.scan(columns, where, asked.as_of, meta_columns=True)
     if asked.names_hudis_begin and table.config.version >= _INCLUDES_BEGIN:

@@ -29,6 +29,7 @@ START_OFFSET = "hoodie.datasource.streaming.startOffset"
 _VIEW_TYPE = "hoodie.datasource.view.type"
 _AS_READ_OPTIMIZED = "hoodie.query.as.ro.table"
 _PATH = "hoodie.base.path"
+CONFIRM = "hudistream.read.confirm"
 
 
 class QueryType(Choice):
@@ -51,6 +52,7 @@ class ReadOptions:
         start: where a stream begins: ``earliest``, ``latest`` or an instant time; None: not given.
         names_hudis_begin: whether Hudi's key gave the beginning of the range; the meaning of that key depends on the
             table's version.
+        confirms: as `Scan.confirmed`.
     """
 
     query_type: QueryType = QueryType.SNAPSHOT
@@ -59,6 +61,7 @@ class ReadOptions:
     until: Time | None = None
     start: str | None = None
     names_hudis_begin: bool = False
+    confirms: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ READ_HONOURED: Mapping[str, str] = MappingProxyType(
         BEGIN: "incremental: rows of later commits; zeros or earliest mean all commits",
         END: "incremental: rows of commits up to this one; left out: as far as every write is completed",
         START_OFFSET: "streams: earliest, latest, or the instant after which the stream begins",
+        CONFIRM: "true: fail where a file of the newest snapshot is gone or has another size than its commit says",
         _PATH: "the path of the table; must agree with the one given",
     }
 )
@@ -216,7 +220,8 @@ def _agreed(said: Mapping[str, str], given: ReadOptions) -> ReadOptions:
         raise InvalidConfigError(
             f"{ranged[0]} ({key}) asks for a range of commits, and {QUERY_TYPE}={kind}: set it to incremental"
         )
-    return ReadOptions(kind, as_of, since, until, str(start) if start is not None else None, BEGIN in said)
+    confirms = CONFIRM in said and bool(Flag().read(CONFIRM, said[CONFIRM]))
+    return ReadOptions(kind, as_of, since, until, str(start) if start is not None else None, BEGIN in said, confirms)
 
 
 def _query_type(said: Mapping[str, str]) -> QueryType | None:

@@ -98,7 +98,7 @@ class ScanPlan:
         return pa.schema([self.schema.field(name) for name in self.names])
 
 
-def plan_scan(
+def plan_scan(  # noqa: PLR0913 the fields of a `Scan`
     table: HudiTable,
     columns: Sequence[str] | None = None,
     where: Where | None = None,
@@ -107,6 +107,7 @@ def plan_scan(
     *,
     meta_columns: bool = True,
     lists_all: bool = False,
+    confirms: bool = False,
 ) -> ScanPlan:
     """Plans a scan: reads the timeline, lists folders, and reads footers if the condition names record keys.
 
@@ -119,8 +120,10 @@ def plan_scan(
         since: only rows of later commits, up to `as_of`; see `table.scan.as_of.load_changes`. None means all rows.
         meta_columns: whether all columns means the five meta columns, too.
         lists_all: lists every folder, so that `Pruning` counts the files in all of them.
+        confirms: compares the folders with the files that the commits of the active timeline name.
 
     Raises:
+        LostDataError: `confirms`, and a file is gone or has another size.
         UnsupportedTableError: the table's version is not 6, 8 or 9, or its merge mode for log files is not supported;
             or `since` is given and the rows do not contain their commit time.
         InvalidConfigError: a column is not in the table, a condition is not supported, or there is no such snapshot or
@@ -131,10 +134,15 @@ def plan_scan(
         snapshot = load_snapshot(table, as_of)
     else:
         snapshot, changes = load_changes(table, since, as_of)
+    if confirms and as_of is not None:
+        raise InvalidConfigError(
+            f"{'as_of' if since is None else 'until'}={as_of!r} names an older snapshot, whose files may have been "
+            "cleaned: only the newest one can be confirmed"
+        )
     stored, schema = load_read_schema(snapshot)
     names = checked_names(columns, schema, meta_columns=meta_columns)
     predicate = parse_where(where, schema, key_columns_of(table.config, schema)) if where is not None else None
-    slices, pruning = _slices_of(snapshot, schema, predicate, lists_all=lists_all)
+    slices, pruning = _slices_of(snapshot, schema, predicate, lists_all=lists_all, confirms=confirms)
     if since is not None:
         predicate = changes.restrict(predicate) if changes is not None else predicate
         slices, pruning = _only_changed(slices, changes, pruning)
@@ -212,11 +220,12 @@ class _Narrow:
 
 
 def _slices_of(
-    snapshot: Snapshot, schema: pa.Schema, predicate: Predicate | None, *, lists_all: bool
+    snapshot: Snapshot, schema: pa.Schema, predicate: Predicate | None, *, lists_all: bool, confirms: bool
 ) -> tuple[list[FileSlice], Pruning]:
     """The slices of the partitions that may hold a row, by partition path and file group."""
     narrow = None if predicate is None or lists_all else _Narrow(snapshot.config, schema, predicate)
-    groups = ((path, [group.merged_slice for group in found]) for path, found in snapshot.walk_file_groups(narrow))
+    listed = snapshot.walk_file_groups(narrow, confirms=confirms)
+    groups = ((path, [group.merged_slice for group in found]) for path, found in listed)
     walked = sorted(groups, key=lambda found: found[0])
     guarantees: list[pc.Expression] = []
     kept = list(range(len(walked)))

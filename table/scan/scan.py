@@ -41,6 +41,7 @@ class Scan(ShownInNotebooks):
             pin themselves. Results that outlive the call (`to_dataset`, `to_duckdb`, `splits`) must be read within this
             time. 0: no pin.
         meta_columns: whether all columns means Hudi's five meta columns, too; they come first.
+        confirms: whether the files are compared with what the commits say; see `confirmed`.
     """
 
     table: HudiTable
@@ -51,6 +52,7 @@ class Scan(ShownInNotebooks):
     since: AsOf | None = None
     pin_s: int = DEFAULT_LIFETIME_S
     meta_columns: bool = False
+    confirms: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.columns, str):
@@ -88,7 +90,9 @@ class Scan(ShownInNotebooks):
 
     def _plan(self, *, lists_all: bool = False) -> ScanPlan:
         given = (self.columns, self.where, self.as_of, self.since)
-        return plan_scan(self.table, *given, meta_columns=self.meta_columns, lists_all=lists_all)
+        return plan_scan(
+            self.table, *given, meta_columns=self.meta_columns, lists_all=lists_all, confirms=self.confirms
+        )
 
     def plan_pinned(self) -> ScanPlan:
         """As `plan`. In addition, cleaning keeps the files of the snapshot for `pin_s` seconds.
@@ -109,6 +113,14 @@ class Scan(ShownInNotebooks):
             seconds: at most a day; 0: no pin.
         """
         return replace(self, pin_s=seconds)
+
+    def confirmed(self) -> "Scan":
+        """The same scan, which fails where a file of the newest snapshot is gone or has another size than the commit says.
+
+        Other scans take the listing as it is. This one reads the commits of the active timeline, side by side. Its
+        methods raise `LostDataError`.
+        """
+        return replace(self, confirms=True)
 
     def to_arrow(self) -> pa.Table:
         """All rows in memory.

@@ -10,8 +10,8 @@ from table.view.file_group import (
     CommittedInstants,
     FileGroup,
     FileSlice,
+    build_file_groups,
     committed_instants,
-    group_files,
     parse_data_files,
 )
 from table.view.known_files import find_lost, lost_error
@@ -50,12 +50,12 @@ def walk_file_groups(listing: Listing, committed: CommittedInstants) -> Iterator
     Raises:
         LostDataError: `committed` names a file that is gone or differs.
     """
-    missing = set(committed.named or ())
+    unseen = set(committed.named or ())
     for path, entries in listing.walk():
         yield path, confirmed_groups(path, entries, committed)
-        missing.discard(path)
-    for path in sorted(missing):  # folders that are gone
-        confirmed_groups(path, (), committed)
+        unseen.discard(path)
+    for path in sorted(unseen):  # folders that are gone
+        confirm(path, (), committed)
 
 
 def confirmed_groups(
@@ -66,11 +66,21 @@ def confirmed_groups(
     Raises:
         LostDataError: a file is gone or differs.
     """
-    bases, logs = parse_data_files(partition_path, entries)
-    lost = list(find_lost(partition_path, bases, logs, committed))
+    confirm(partition_path, entries, committed)
+    return build_file_groups(partition_path, entries, committed)
+
+
+def confirm(partition_path: str, entries: Iterable[FileInfo], committed: CommittedInstants) -> None:
+    """Compares a folder with the files that `committed` names.
+
+    Raises:
+        LostDataError: a file is gone or differs.
+    """
+    if committed.named is None:
+        return
+    lost = list(find_lost(partition_path, *parse_data_files(partition_path, entries), committed))
     if lost:
         raise lost_error(lost)
-    return group_files(partition_path, bases, logs, committed)
 
 
 def _latest(groups: Iterable[FileGroup]) -> tuple[FileSlice, ...]:

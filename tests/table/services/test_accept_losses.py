@@ -7,7 +7,17 @@ import shutil
 import pyarrow as pa
 import pytest
 
-from hudistream import ArrowSink, HudiTable, LostDataError, accept_losses, check, compact, find_losses, read_table
+from hudistream import (
+    ArrowSink,
+    HudiTable,
+    InvalidConfigError,
+    LostDataError,
+    accept_losses,
+    check,
+    compact,
+    find_losses,
+    read_table,
+)
 from streaming.cli.main import main
 from table.services.check.finding import Kind, Severity
 
@@ -156,3 +166,28 @@ def test_a_past_loss_is_proven_by_what_was_built_on_it(written):
     assert errors(path) == set()
     shutil.rmtree(losses)
     assert errors(path) == {Kind.NOT_CONTINUED}
+
+
+@pytest.mark.parametrize("damage", [os.remove, half], ids=["gone", "half"])
+def test_a_scan_that_is_asked_to_confirms_what_it_reads(written, damage):
+    path, _ = written
+    table, file = HudiTable.open(path), newest_file(path)
+    assert len(table.scan().confirmed().to_arrow()) == 10
+    with pytest.raises(InvalidConfigError, match="only the newest"):
+        table.scan(as_of=table.newest_instant).confirmed().to_arrow()
+    damage(f"{path}/{file}")
+    with pytest.raises(LostDataError, match=file):
+        table.scan(where=[("id", "=", "k7")]).confirmed().to_arrow()
+
+
+def test_a_partition_path_that_is_gone_is_told(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, {}, key="id", partition_by="v", order_by="ts") as sink:
+        sink.write(rows(1, range(3)), batch_id=0)
+        sink.write(rows(2, range(3)), batch_id=1)
+    shutil.rmtree(f"{path}/1")
+    with pytest.raises(LostDataError, match="1/"):
+        HudiTable.open(path).scan().confirmed().to_arrow()
+    assert len(find_losses(path).files) == 1
+    with ArrowSink(path, {}, key="id", partition_by="v", order_by="ts") as sink, pytest.raises(LostDataError):
+        sink.write(rows(1, range(3)), batch_id=2)

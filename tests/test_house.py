@@ -132,6 +132,7 @@ def test_the_tree_of_errors_and_that_they_survive_pickling():
         "InvalidRecordError", "CommitConflictError", "CommitOutcomeUnknownError", "StorageError", "CorruptFileError",
         "BrokenInvariantError", "BatchRefusedError", "TaskFailedError", "TimelineMovedError", "CatalogError",
         "TableHeldError", "ActionPendingError", "WriteConflictError", "InstantEndedError", "BatchOrderError",
+        "LostDataError",
     }  # fmt: skip
     for error in error_classes(errors.HudiError):
         again = pickle.loads(pickle.dumps(error("why")))

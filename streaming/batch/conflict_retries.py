@@ -42,6 +42,8 @@ class ConflictRetries:
             error: why the batch was not committed.
             is_new: whether it is known that the batch was not committed before.
         """
+        if not isinstance(error, CommitConflictError | TaskFailedError):
+            return False
         has_met = not self._has_waited and self._services.end_clustering()
         if not self._batch.workers.can_repeat:
             return False

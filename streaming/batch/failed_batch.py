@@ -1,9 +1,20 @@
 """The value that describes a failed batch to users, and the progress of the current batch."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from table.errors import CommitOutcomeUnknownError, TableNotFoundError
+from table.errors import (
+    CommitOutcomeUnknownError,
+    HudiError,
+    InvalidRecordError,
+    LostDataError,
+    TableNotFoundError,
+)
+from table.hudi_table import HudiTable
+from table.references.losses import explain_failure
+from table.snapshot import Snapshot
+from table.timeline.commit_cache import CommitCache
 
 # Spark's messages for a cancelled job, and for a thread that was interrupted while it waited for a job
 _INTERRUPTED = re.compile(r"SPARK_JOB_CANCELLED|Job \d+ cancelled|part of cancelled job group|\bInterruptedException\b")
@@ -16,6 +27,24 @@ def is_interruption(error: BaseException) -> bool:
         error: what the batch raised.
     """
     return _INTERRUPTED.search(str(error)) is not None
+
+
+def explain(error: HudiError, reopen: Callable[[], HudiTable | None], commits: CommitCache) -> HudiError:
+    """What a failure comes from: a task may have met a file that is gone or cut short.
+
+    Args:
+        error: what the batch raised.
+        reopen: returns the table as it is now; None where there is none.
+        commits: decoded commits of the table.
+
+    Returns:
+        As `explain_failure`; the error itself where it cannot come from a file of the table.
+    """
+    is_of_task = error.partition_path is not None or isinstance(error, LostDataError)
+    if not is_of_task or isinstance(error, InvalidRecordError | CommitOutcomeUnknownError):
+        return error
+    table = reopen()
+    return explain_failure(Snapshot.load(table, commits=commits), error) if table is not None else error
 
 
 @dataclass(frozen=True)

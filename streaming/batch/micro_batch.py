@@ -12,7 +12,7 @@ from streaming.batch.agreement import Agreement, agree
 from streaming.batch.bad_rows import check_bad_rows
 from streaming.batch.conflict_retries import ConflictRetries
 from streaming.batch.exactly_once import Turn, check_name, find_turn
-from streaming.batch.failed_batch import BatchProgress
+from streaming.batch.failed_batch import BatchProgress, explain
 from streaming.batch.inline_clustering import cluster_if_due
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
@@ -41,8 +41,6 @@ from table.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
     HudiError,
-    InvalidRecordError,
-    LostDataError,
     TaskFailedError,
 )
 from table.hudi_table import HudiTable
@@ -52,7 +50,6 @@ from table.metadata_table.read_record_index import SeenRecordIndex
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.quarantine.place import table_key
-from table.references.losses import explain_failure
 from table.references.strays import delete_before_first_commit
 from table.schema.avro_schema import schema_json
 from table.services.rollback.rollback import end_own
@@ -168,13 +165,9 @@ class MicroBatchWriter:
                 try:
                     return self._write_once(batch, options, timing)
                 except HudiError as failed:
-                    error = self._explain(failed)
-                    may_repeat = isinstance(error, CommitConflictError | TaskFailedError)
-                    if may_repeat and retries.wait(error, is_new=self.progress.is_new):
-                        continue
-                    if error is failed:
-                        raise
-                    raise error from failed
+                    error = explain(failed, self._opener.reopen, self._commits)
+                    if not retries.wait(error, is_new=self.progress.is_new):
+                        raise error  # noqa: B904 it names its cause
         finally:
             self.lease.end_turn()
             # Do not release between retries: that would withdraw our request for a turn.
@@ -236,14 +229,6 @@ class MicroBatchWriter:
         summary = summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors)
         changes = job.agreed.schema_changes
         return logged(replace(summary, schema_changes=changes, driver_bytes=batch.driver_bytes))
-
-    def _explain(self, error: HudiError) -> HudiError:
-        """What a failure of the tasks comes from: they may have met a file that is gone or cut short."""
-        is_of_task = error.partition_path is not None or isinstance(error, LostDataError)
-        if not is_of_task or isinstance(error, InvalidRecordError | CommitOutcomeUnknownError):
-            return error
-        table = self._opener.reopen()
-        return explain_failure(Snapshot.load(table, commits=self._commits), error) if table is not None else error
 
     def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
         """Lets the workers write the rows, and makes them visible; None where there was nothing to commit."""

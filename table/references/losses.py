@@ -173,5 +173,5 @@ def check_inputs(snapshot: Snapshot, groups: Collection[tuple[str, str]]) -> fro
 
 def _placed(found: HudiError, error: HudiError) -> HudiError:
     found.instant_time, found.partition_path = error.instant_time, error.partition_path
-    found.file_group = error.file_group
+    found.file_group, found.__cause__ = error.file_group, error
     return found

@@ -115,7 +115,7 @@ class Scan(ShownInNotebooks):
         return replace(self, pin_s=seconds)
 
     def confirmed(self) -> "Scan":
-        """The same scan, which fails where a file of the newest snapshot is gone or has another size than the commit says.
+        """The same scan; it fails where a file of the newest snapshot is gone or has another size than its commit says.
 
         Other scans take the listing as it is. This one reads the commits of the active timeline, side by side. Its
         methods raise `LostDataError`.

@@ -87,11 +87,10 @@ def _findings(folder, journals, *, has_vandal):
     sound, times = 0, damaged_times(read_journal(journals, "vandal"))
     for name in _names(journals):
         for line in read_journal(journals, name):
-            if line["what"] == "violation":
-                yield f"{name}: {line['text']}"
-            elif line["what"] == "suspect" and not any(
+            is_unexplained = line["what"] == "suspect" and not any(
                 line["began"] - 1 < until and since < line["at"] for since, until in times
-            ):
+            )
+            if line["what"] == "violation" or is_unexplained:
                 yield f"{name}: {line['text']}"
             elif line["what"] == "error" and not line["ours"] and not (has_vandal and line["damage"]):
                 yield f"{name}, {line['doing']}: {line['kind']}: {line['text']}"

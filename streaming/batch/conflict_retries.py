@@ -3,7 +3,7 @@
 from streaming.batch.services import TableServices
 from streaming.batch.workers import Batch
 from table import clock
-from table.errors import CommitConflictError, HudiError, TimelineMovedError
+from table.errors import CommitConflictError, HudiError, TaskFailedError, TimelineMovedError
 from table.log import get_logger
 from table.options.write_groups import ConcurrencySettings
 from table.transaction.lease import Lease

@@ -38,10 +38,8 @@ from streaming.validators import PendingBatch, Validator, find_refusal
 from table import threads
 from table.errors import (
     BatchRefusedError,
-    CommitConflictError,
     CommitOutcomeUnknownError,
     HudiError,
-    TaskFailedError,
 )
 from table.hudi_table import HudiTable
 from table.log import get_logger

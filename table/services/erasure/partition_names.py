@@ -77,7 +77,7 @@ def find_partition_names(table: HudiTable) -> PartitionNames:
             unread.append(file)
             continue
         for path in gone:
-            if any(needle in content for needle in needles[path]):
+            if f"/{path}/" in file or any(needle in content for needle in needles[path]):
                 places[path].append(file)
     return PartitionNames(
         tuple(PartitionTrace(path, tuple(named)) for path, named in places.items() if named), tuple(unread)

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -229,19 +230,15 @@ class _Beside:
         unknown: what could not be searched, in words.
     """
 
-    def __init__(
-        self, table: HudiTable, path: str, keys: pa.Array, storage_options: Mapping[str, Any] | None
-    ) -> None:
+    def __init__(self, table: HudiTable, path: str, keys: pa.Array, storage_options: Mapping[str, Any] | None) -> None:
         self._table, self._path, self._keys, self._options = table, path, keys, storage_options
         self.unknown: list[str] = []
 
     def count_bad_rows(self, folder: str | None) -> int:
         """The bad rows with one of the keys, in the folder of the options and in the one beside the table."""
         folders = [folder] if folder is not None else []
-        try:
+        with suppress(InvalidConfigError):  # at the root of a store no folder is beside the table
             folders.append(default_folder(self._path))
-        except InvalidConfigError:
-            pass  # at the root of a store no folder is beside the table
         stores = {store.base_uri: store for store in (open_storage(each, self._options) for each in folders)}
         found = 0
         for store in stores.values():

@@ -13,6 +13,7 @@ from table.errors import CorruptFileError, HudiError
 from table.files.hfile.read_hfile import HFile
 from table.files.log.framing import BlockType, Verdict, read_block, scan_blocks
 from table.hudi_table import HudiTable
+from table.metadata_table.metadata_table import METADATA_FOLDER
 from table.scan.scan import make_scan
 from table.schema.avro_schema import PARTITION_PATH
 from table.snapshot import Snapshot
@@ -132,19 +133,28 @@ def _read(storage: Storage, path: str) -> bytes | None:
     """What a file says, unpacked; None if it cannot be told."""
     try:
         data = storage.read(path)
-        if path.endswith(".parquet"):
-            return _unpack_parquet(data)
-        if path.startswith(join(METAFOLDER, "metadata") + "/") and data:
-            return data + _unpack_metadata(storage, path, data)
-        if path.startswith(ENDS_FOLDER):
-            return data + base64.b64decode(json.loads(data).get("base64") or "")
-        if data.startswith(_AVRO) and any(codec in data[:_LEAD_BYTES] for codec in _PACKED):
-            return None
+        return data + _unpack(storage, path, data)
     except FileNotFoundError:
         return b""  # it was deleted meanwhile
     except (HudiError, pa.ArrowException, ValueError, OSError, AttributeError):
         return None
-    return data
+
+
+def _unpack(storage: Storage, path: str, data: bytes) -> bytes:
+    """What a file says in packed form; b"" where it says all in plain form.
+
+    Raises:
+        CorruptFileError: it cannot be unpacked.
+    """
+    if path.endswith(".parquet"):
+        return _unpack_parquet(data)
+    if path.startswith(f"{METADATA_FOLDER}/") and data:
+        return _unpack_metadata(storage, path, data)
+    if path.startswith(f"{ENDS_FOLDER}/"):
+        return base64.b64decode(json.loads(data).get("base64") or "")
+    if data.startswith(_AVRO) and any(codec in data[:_LEAD_BYTES] for codec in _PACKED):
+        raise CorruptFileError(f"{path} is packed in a form that is not read here")
+    return b""
 
 
 def _unpack_parquet(data: bytes) -> bytes:
@@ -182,7 +192,7 @@ def _unpack_metadata(storage: Storage, path: str, data: bytes) -> bytes:
             if place.verdict is not Verdict.WHOLE or place.block is None:
                 raise CorruptFileError(f"{path} has a damaged block")
             if place.block.type is BlockType.HFILE_DATA:
-                found.append(_entries(read_block(stream, place).content))
+                found.append(_entries(bytes(read_block(stream, place).content)))
     return b"".join(found)
 
 

@@ -80,7 +80,8 @@ def _find_unnamed(table: HudiTable, keys: pa.Array, judged: Mapping[str, str]) -
     """Traces in files that are in the folders of partitions, and count for no reader."""
     for path, entries in table.store_listing.walk():
         bases, logs = parse_data_files(path, entries)
-        for file in (*bases, *logs):
+        files: list[DataFile] = [*bases, *logs]
+        for file in files:
             if file.path not in judged:
                 yield from _trace(table.storage, file, keys, _UNNAMED)
 

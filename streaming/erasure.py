@@ -193,7 +193,8 @@ def _clean_past(table: HudiTable, keys: pa.Array, settings: WriteOptions) -> tup
     try:
         if table.config.table_type == TableType.MERGE_ON_READ:
             every = replace(settings.compaction, strategy=CompactionStrategy.UNBOUNDED)
-            compact(table, every, settings.file_settings)
+            if compact(table, every, settings.file_settings):  # it may have been planned before the deletion
+                compact(table, every, settings.file_settings)
         footers = frozenset(trace.path for trace in traces if trace.entries and not trace.rows)
         if footers:
             write_anew(table, footers, settings)

@@ -57,8 +57,8 @@ class Erasure:
         traces: data files that still hold such rows or keys, in their rows or in their footers.
         bad_rows: rows with these keys that were put aside as bad rows; they are not deleted.
         waiting_rows: rows with these keys that wait in the folder of a router; they are not deleted.
-        partitions: partition paths in which no row remains, and the folders and files that still name them. They hold
-            the values of partition columns.
+        partition_traces: partition paths in which no row remains, and the folders and files that still name them. The
+            paths hold the values of partition columns.
         unknown: what could not be searched, and why, each in words with the way out.
     """
 
@@ -68,7 +68,7 @@ class Erasure:
     traces: tuple[Trace, ...]
     bad_rows: int = 0
     waiting_rows: int = 0
-    partitions: tuple[PartitionTrace, ...] = ()
+    partition_traces: tuple[PartitionTrace, ...] = ()
     unknown: tuple[str, ...] = ()
 
     @property
@@ -85,7 +85,7 @@ class Erasure:
 
         It is False where it is not known: a partition path without rows may be that of an erased row.
         """
-        return self.rows_are_gone and not self.partitions
+        return self.rows_are_gone and not self.partition_traces
 
 
 def erase(
@@ -100,11 +100,11 @@ def erase(
     """Deletes rows, and takes care that no file holds them any more.
 
     The rows are deleted by one commit. Statistics of columns and a record index are deleted, too: they hold keys and
-    values. Then log files are folded into base files, files whose key range or bloom filter still tells of a key are
-    written anew, and all older versions of files are
-    cleaned, those of other rows too: earlier snapshots of the table are gone afterwards. What readers hold stays for
-    as long as they hold it: pins, and the grace period (``hudistream.clean.grace.ms``). What a savepoint holds stays
-    until it is deleted. Can be repeated: it finds the keys in older versions, too, if they are given.
+    values. Then log files are folded into base files, and files whose key range or bloom filter still tells of a key
+    are written anew. All older versions of files are cleaned, those of other rows too: earlier snapshots of the table
+    are gone afterwards. What readers hold stays for as long as they hold it: pins, and the grace period
+    (``hudistream.clean.grace.ms``). What a savepoint holds stays until it is deleted. Can be repeated: it finds the
+    keys in older versions, too, if they are given.
 
     Args:
         path: the table's folder or address.

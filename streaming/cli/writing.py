@@ -138,7 +138,7 @@ def _erase(given: argparse.Namespace) -> int:
         say([f"bad rows that were put aside: {done.bad_rows}; `hudistream bad-rows` shows them, delete them by hand"])
     if done.waiting_rows:
         say([f"rows that wait in a router: {done.waiting_rows}; let it write them, and run this again"])
-    for partition in done.partitions:
+    for partition in done.partition_traces:
         say([f"partition path without rows: {partition.partition_path}: named by {', '.join(partition.places)}"])
     say([f"not known: {reason}" for reason in done.unknown])
     say([_verdict(done)])

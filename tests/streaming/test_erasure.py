@@ -284,7 +284,7 @@ def test_partition_paths_without_rows_are_traces_of_their_own(tmp_path, version,
         HudiTable.open(path).archive(ArchiveSettings(min_commits=1, max_commits=2, batch=2))
     done = erase(path, ["4711"], options=options)
     assert (done.deleted, done.traces, done.rows_are_gone, done.is_final) == (1, (), True, False)
-    [left] = done.partitions
+    [left] = done.partition_traces
     assert left.partition_path == "süd dorf"
     places = {place.replace(".hoodie/timeline/history", ".hoodie/archived") for place in left.places}
     assert "süd dorf" in places

@@ -36,6 +36,7 @@ from table.services.erasure.traces import Trace, find_traces
 from table.services.erasure.write_anew import write_anew
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
+from table.storage.local import STAGED_FOLDER
 from table.storage.opening import open_storage
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import WRITE_ACTIONS, Action, State
@@ -209,13 +210,17 @@ def _clean(table: HudiTable, settings: CleanSettings) -> None:
 
 
 def _find_pending(table: HudiTable) -> list[str]:
-    """The writes that are under way: what they have written is not all in sight."""
+    """The writes that are under way, and the files that wait to be published: not all of them can be searched."""
     pending = Snapshot.load(table).timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING)
-    return [
+    found = [
         f"{instant.file_name} is under way: run this again after its end"
         for instant in pending
         if instant.state is State.INFLIGHT
     ]
+    staged = table.storage.list_tree(STAGED_FOLDER)
+    if staged:
+        found.append(f"{len(staged)} files wait in {STAGED_FOLDER}: run this again after the next batch")
+    return found
 
 
 class _Beside:

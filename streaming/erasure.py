@@ -2,9 +2,10 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from table import clock
 from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
 from table.config.table_config import load_table_config
 from table.config.writable import check_has_meta_fields
-from table.errors import CommitConflictError, InvalidConfigError
+from table.errors import CommitConflictError, CorruptFileError, InvalidConfigError, StorageError
 from table.keys.search import KeyCount
 from table.log import get_logger
 from table.metadata_table.keep import drop_indexes
@@ -248,12 +249,20 @@ class _Beside:
         stores = {store.base_uri: store for store in (open_storage(each, self._options) for each in folders)}
         found = 0
         for store in stores.values():
-            counted = count_bad_rows(self._table, store, self._keys)
+            counted = self._ask(store, partial(count_bad_rows, self._table, store, self._keys))
             found += counted.rows
             self._tell_unsure(counted, f"bad rows in {store.base_uri}: delete them, or correct and replay them")
-        if folder is None:
+        if folder is None and not self.unknown:
             self._tell_missing(list(stores.values()))
         return found
+
+    def _ask(self, store: Storage, count: Callable[[], KeyCount]) -> KeyCount:
+        """What is counted in a folder. A folder that cannot be read is unknown: the rows of the table are deleted."""
+        try:
+            return count()
+        except (StorageError, CorruptFileError) as error:
+            self.unknown.append(f"{store.base_uri} cannot be searched: {error}")
+            return KeyCount()
 
     def _tell_unsure(self, counted: KeyCount, where: str) -> None:
         if counted.unsure:
@@ -279,6 +288,7 @@ class _Beside:
         if not root or root.endswith(":/"):
             return 0
         store = open_storage(f"{root}/{OWN_FOLDER}", self._options)
-        counted = count_waiting_rows(store, name, self._table.config.record_key_fields, self._keys)
+        fields = self._table.config.record_key_fields
+        counted = self._ask(store, partial(count_waiting_rows, store, name, fields, self._keys))
         self._tell_unsure(counted, f"rows that wait in {store.base_uri}: let the router write them")
         return counted.rows

@@ -152,6 +152,17 @@ def test_rows_that_wait_with_their_key_in_another_column_are_not_known(tmp_path)
     assert "rows that wait" in done.unknown[0]
 
 
+def test_a_folder_beside_the_table_that_cannot_be_read_is_not_known(tmp_path):
+    path = str(tmp_path / "t")
+    fill(path, "cow", 6)
+    record = tmp_path / OWN_FOLDER / "aside" / "other" / f"{1:020d}.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("no record")
+    done = erase(path, ["4711"], options=AT_ONCE)
+    assert (done.deleted, done.traces, done.is_final) == (1, (), False)
+    assert f"{OWN_FOLDER} cannot be searched" in done.unknown[0]
+
+
 def waiting(name, columns):
     rows, sink = pa.table(columns), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:

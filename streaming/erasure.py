@@ -1,31 +1,46 @@
 """Deletes rows for good: deletes them, folds their log files, cleans past them, and says where they still lie."""
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streaming.arrow_sink import ArrowSink
+from streaming.batch.quarantine import EXTRA_KEY
+from streaming.hudi_router import OWN_FOLDER
+from streaming.router.waiting_rows import count_waiting_rows
 from table import clock
 from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
 from table.config.table_config import load_table_config
 from table.config.writable import check_has_meta_fields
-from table.errors import CommitConflictError, InvalidConfigError
+from table.errors import CommitConflictError, CorruptFileError, InvalidConfigError, StorageError
+from table.keys.search import KeyCount
 from table.log import get_logger
 from table.metadata_table.keep import drop_indexes
-from table.options.choices import CleanPolicy, TableType
+from table.options.choices import CleanPolicy, CompactionStrategy, TableType
 from table.options.groups import CleanSettings
 from table.options.write_options import WriteOptions, parse_options
-from table.quarantine.read import read_bad_rows
+from table.quarantine.place import default_folder
+from table.quarantine.read import count_bad_rows, list_bad_row_files
 from table.scan.predicate import Where
 from table.scan.scan import make_scan
 from table.schema.avro_schema import RECORD_KEY
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact
+from table.services.erasure.partition_names import PartitionTrace, find_partition_names
 from table.services.erasure.traces import Trace, find_traces
+from table.services.erasure.write_anew import write_anew
+from table.snapshot import Snapshot
+from table.storage.interface import Storage
+from table.storage.local import STAGED_FOLDER
+from table.storage.opening import open_storage
+from table.timeline.archived_timeline import read_archived_commits
+from table.timeline.instant import WRITE_ACTIONS, Action, State
 from table.user_table import HudiTable
 
 _PAUSE_S = 10.0  # between two looks
@@ -41,8 +56,12 @@ class Erasure:
         keys: number of keys whose rows are to go.
         deleted: rows that were deleted.
         instant_time: the commit that deleted them; None where no row was visible any more.
-        traces: data files that still hold such rows.
+        traces: data files that still hold such rows or keys, in their rows or in their footers.
         bad_rows: rows with these keys that were put aside as bad rows; they are not deleted.
+        waiting_rows: rows with these keys that wait in the folder of a router; they are not deleted.
+        partition_traces: partition paths in which no row remains, and the folders and files that still name them. The
+            paths hold the values of partition columns.
+        unknown: what could not be searched, and why, each in words with the way out.
     """
 
     keys: int
@@ -50,11 +69,25 @@ class Erasure:
     instant_time: str | None
     traces: tuple[Trace, ...]
     bad_rows: int = 0
+    waiting_rows: int = 0
+    partition_traces: tuple[PartitionTrace, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def rows_are_gone(self) -> bool:
+        """Whether no file of the table, no bad row and no waiting row holds such a row or key, and all was searched.
+
+        Names of partitions are not asked.
+        """
+        return not (self.traces or self.bad_rows or self.waiting_rows or self.unknown)
 
     @property
     def is_final(self) -> bool:
-        """Whether no file of the table, and no bad row, holds such a row."""
-        return not self.traces and not self.bad_rows
+        """Whether the rows are gone, and nothing names a partition path in which no row remains.
+
+        It is False where it is not known: a partition path without rows may be that of an erased row.
+        """
+        return self.rows_are_gone and not self.partition_traces
 
 
 def erase(
@@ -69,21 +102,23 @@ def erase(
     """Deletes rows, and takes care that no file holds them any more.
 
     The rows are deleted by one commit. Statistics of columns and a record index are deleted, too: they hold keys and
-    values. Then log files are folded into base files, and all older versions of files are
-    cleaned, those of other rows too: earlier snapshots of the table are gone afterwards. What readers hold stays for
-    as long as they hold it: pins, and the grace period (``hudistream.clean.grace.ms``). What a savepoint holds stays
-    until it is deleted. Can be repeated: it finds the keys in older versions, too, if they are given.
+    values. Then log files are folded into base files, and files whose key range or bloom filter still tells of a key
+    are written anew. All older versions of files are cleaned, those of other rows too: earlier snapshots of the table
+    are gone afterwards. What readers hold stays for as long as they hold it: pins, and the grace period
+    (``hudistream.clean.grace.ms``). What a savepoint holds stays until it is deleted. Can be repeated: it finds the
+    keys in older versions, too, if they are given.
 
     Args:
         path: the table's folder or address.
         keys: record keys, as ``_hoodie_record_key`` has them.
         where: also the keys of the rows for which this condition is true now, as in `HudiTable.scan`.
-        options: ``hoodie.*`` keys and values of the sink, its index and its grace period among them.
+        options: ``hoodie.*`` keys and values of the sink, its index, its grace period and its folder of bad rows
+            (``hudistream.bad.rows.path``) among them.
         storage_options: for fsspec.
         wait_s: seconds to wait until what readers hold is gone.
 
     Returns:
-        What was done, and where rows with these keys still lie.
+        What was done, where rows with these keys still lie, and what could not be searched.
 
     Raises:
         InvalidConfigError: neither keys nor a condition is given.
@@ -92,21 +127,35 @@ def erase(
     """
     if not len(keys) and where is None:
         raise InvalidConfigError("erase takes keys, or where: give at least one of them")
-    settings = options if isinstance(options, WriteOptions) else parse_options(options or {}).options
+    address = os.fspath(path)
+    settings = options if isinstance(options, WriteOptions) else parse_options(options or {}, address).options
+    settings = replace(settings, base_file=replace(settings.base_file, keys_anew=True))
     table = HudiTable.open(path, storage_options)
     check_has_meta_fields(table.config, "searched for erased keys")
     wanted = _find_keys(table, keys, where)
-    deleted, instant_time = _delete(path, wanted, options, storage_options)
+    deleted, instant_time = _delete(address, wanted, settings, storage_options)
     _drop_indexes(table)
+    table = HudiTable.open(path, storage_options)  # its properties name no dropped index any more
     limit = clock.monotonic_s() + wait_s
     while True:
         traces = _clean_past(table, wanted, settings)
         if not traces or clock.monotonic_s() + _PAUSE_S > limit:
             break
         clock.sleep_s(_PAUSE_S)
-    bad_rows = _count_bad_rows(table, path, wanted, storage_options)
-    log.info("rows_erased", table=os.fspath(path), keys=len(wanted), deleted=deleted, files_left=len(traces))
-    return Erasure(len(wanted), deleted, instant_time, traces, bad_rows)
+    beside = _Beside(table, address, wanted, storage_options)
+    bad_rows, waiting_rows = beside.count_bad_rows(settings.bad_rows.path), beside.count_waiting_rows()
+    names = find_partition_names(table)
+    unknown = (*beside.unknown, *_find_pending(table), *(f"{file} cannot be searched" for file in names.unread))
+    done = Erasure(len(wanted), deleted, instant_time, traces, bad_rows, waiting_rows, names.traces, unknown)
+    log.info(
+        "rows_erased",
+        table=address,
+        keys=done.keys,
+        deleted=deleted,
+        files_left=len(traces),
+        is_final=done.is_final,
+    )
+    return done
 
 
 def _find_keys(table: HudiTable, keys: Sequence[str] | pa.Array, where: Where | None) -> pa.Array:
@@ -118,15 +167,12 @@ def _find_keys(table: HudiTable, keys: Sequence[str] | pa.Array, where: Where | 
 
 
 def _delete(
-    path: str | os.PathLike[str], keys: pa.Array, options: Any, storage_options: Mapping[str, Any] | None
+    path: str, keys: pa.Array, settings: WriteOptions, storage_options: Mapping[str, Any] | None
 ) -> tuple[int, str | None]:
     """Deletes the visible rows; a sink of its own does it, and does nothing else."""
     if not len(keys):
         return 0, None
-    if isinstance(options, WriteOptions):
-        quiet: Any = replace(options, services=replace(options.services, enabled=False))
-    else:
-        quiet = {**(options or {}), "hoodie.table.services.enabled": "false"}
+    quiet = replace(settings, services=replace(settings.services, enabled=False))
     with ArrowSink(path, quiet, storage_options) as sink:
         summary = sink.delete(where=[(RECORD_KEY, "in", keys.to_pylist())])
     return summary.rows_deleted, None if summary.skipped else summary.instant_time
@@ -141,14 +187,19 @@ def _drop_indexes(table: HudiTable) -> None:
 
 
 def _clean_past(table: HudiTable, keys: pa.Array, settings: WriteOptions) -> tuple[Trace, ...]:
-    """Folds log files, cleans all but the newest versions, and looks for what is left."""
+    """Folds log files, writes footers anew, cleans all but the newest versions, and looks for what is left."""
     only_newest = replace(settings.clean, policy=CleanPolicy.KEEP_LATEST_FILE_VERSIONS, versions_retained=1)
     traces = tuple(find_traces(table, keys, only_newest))
     if not traces:
         return ()
     try:
         if table.config.table_type == TableType.MERGE_ON_READ:
-            compact(table, settings.compaction, settings.file_settings)
+            every = replace(settings.compaction, strategy=CompactionStrategy.UNBOUNDED)
+            if compact(table, every, settings.file_settings):  # it may have been planned before the deletion
+                compact(table, every, settings.file_settings)
+        footers = frozenset(trace.path for trace in traces if trace.entries and not trace.rows)
+        if footers:
+            write_anew(table, footers, settings)
         _clean(table, only_newest)
     except CommitConflictError as error:
         log.info("erasure_waits", table=table.storage.base_uri, why=str(error))
@@ -159,12 +210,85 @@ def _clean(table: HudiTable, settings: CleanSettings) -> None:
     clean(table, replace(settings, trigger_commits=0, incremental=False))
 
 
-def _count_bad_rows(
-    table: HudiTable, path: str | os.PathLike[str], keys: pa.Array, storage_options: Mapping[str, Any] | None
-) -> int:
-    rows = read_bad_rows(path, storage_options, replayed=True)
-    fields = table.config.record_key_fields
-    if len(fields) != 1 or fields[0] not in rows.column_names:
-        return 0
-    found = pc.is_in(rows.column(fields[0]).cast(pa.string()), value_set=keys)
-    return int(pc.sum(found).as_py() or 0)
+def _find_pending(table: HudiTable) -> list[str]:
+    """The writes that are under way, and the files that wait to be published: not all of them can be searched."""
+    pending = Snapshot.load(table).timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING)
+    found = [
+        f"{instant.file_name} is under way: run this again after its end"
+        for instant in pending
+        if instant.state is State.INFLIGHT
+    ]
+    staged = table.storage.list_tree(STAGED_FOLDER)
+    if staged:
+        found.append(f"{len(staged)} files wait in {STAGED_FOLDER}: run this again after the next batch")
+    return found
+
+
+class _Beside:
+    """Looks for keys in rows that lie beside the table.
+
+    Args:
+        table: the table.
+        path: as the caller gave it.
+        keys: the keys.
+        storage_options: for fsspec.
+
+    Attributes:
+        unknown: what could not be searched, in words.
+    """
+
+    def __init__(self, table: HudiTable, path: str, keys: pa.Array, storage_options: Mapping[str, Any] | None) -> None:
+        self._table, self._path, self._keys, self._options = table, path, keys, storage_options
+        self.unknown: list[str] = []
+
+    def count_bad_rows(self, folder: str | None) -> int:
+        """The bad rows with one of the keys, in the folder of the options and in the one beside the table."""
+        folders = [folder] if folder is not None else []
+        with suppress(InvalidConfigError):  # at the root of a store no folder is beside the table
+            folders.append(default_folder(self._path))
+        stores = {store.base_uri: store for store in (open_storage(each, self._options) for each in folders)}
+        found = 0
+        for store in stores.values():
+            counted = self._ask(store, partial(count_bad_rows, self._table, store, self._keys))
+            found += counted.rows
+            self._tell_unsure(counted, f"bad rows in {store.base_uri}: delete them, or correct and replay them")
+        if folder is None and not self.unknown:
+            self._tell_missing(list(stores.values()))
+        return found
+
+    def _ask(self, store: Storage, count: Callable[[], KeyCount]) -> KeyCount:
+        """What is counted in a folder. A folder that cannot be read is unknown: the rows of the table are deleted."""
+        try:
+            return count()
+        except (StorageError, CorruptFileError) as error:
+            self.unknown.append(f"{store.base_uri} cannot be searched: {error}")
+            return KeyCount()
+
+    def _tell_unsure(self, counted: KeyCount, where: str) -> None:
+        if counted.unsure:
+            self.unknown.append(f"no record key can be told of {counted.unsure} {where}")
+
+    def _tell_missing(self, stores: list[Storage]) -> None:
+        """Files of bad rows that commits name: they were deleted, or are in a folder that was not named."""
+        snapshot = Snapshot.load(self._table)
+        active = snapshot.commits.find_outlines(snapshot.timeline.completed_writes)
+        told = [outline.extra for _, outline in active if outline is not None]
+        told += [commit.metadata.extra for commit in read_archived_commits(self._table.archived_timeline)]
+        named = {name for extra in told for name in json.loads(extra.get(EXTRA_KEY, "[]"))}
+        missing = named.difference(*(list_bad_row_files(store) for store in stores))
+        if missing:
+            self.unknown.append(
+                f"{len(missing)} files of bad rows that commits name, such as {min(missing)}, are not beside the "
+                "table: give hudistream.bad.rows.path, the folder where they are, or were before they were deleted"
+            )
+
+    def count_waiting_rows(self) -> int:
+        """The rows with one of the keys that wait in a router's folder beside the table."""
+        root, _, name = self._table.storage.base_uri.rstrip("/").rpartition("/")
+        if not root or root.endswith(":/"):
+            return 0
+        store = open_storage(f"{root}/{OWN_FOLDER}", self._options)
+        fields = self._table.config.record_key_fields
+        counted = self._ask(store, partial(count_waiting_rows, store, name, fields, self._keys))
+        self._tell_unsure(counted, f"rows that wait in {store.base_uri}: let the router write them")
+        return counted.rows

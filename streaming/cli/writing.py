@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from streaming.arrow_sink import ArrowSink
 from streaming.batch.summary import BatchSummary
-from streaming.erasure import erase
+from streaming.erasure import Erasure, erase
 from table.cli.arguments import add_command, add_options, load_options, load_storage_options, open_table, parse_pair
 from table.cli.output import UsageError, plural, say
 from table.scan.scan import make_scan
@@ -132,13 +132,25 @@ def _erase(given: argparse.Namespace) -> int:
     commit = f" (commit {done.instant_time})" if done.instant_time else ""
     say([f"keys: {done.keys}; deleted rows: {done.deleted}{commit}"])
     for trace in done.traces:
-        held = f"{plural(trace.rows, 'row')}, {plural(trace.deletes, 'delete')}"
-        say([f"{trace.path}: {held}: {trace.why}"])
+        held = [plural(trace.rows, "row"), plural(trace.deletes, "delete"), *trace.entries]
+        say([f"{trace.path}: {', '.join(held)}: {trace.why}"])
     if done.bad_rows:
         say([f"bad rows that were put aside: {done.bad_rows}; `hudistream bad-rows` shows them, delete them by hand"])
-    later = "not final yet: delete savepoints that hold files (`hudistream savepoint delete`), and run this again"
-    say(["no file of the table holds these rows any more" if done.is_final else later])
+    if done.waiting_rows:
+        say([f"rows that wait in a router: {done.waiting_rows}; let it write them, and run this again"])
+    for partition in done.partition_traces:
+        say([f"partition path without rows: {partition.partition_path}: named by {', '.join(partition.places)}"])
+    say([f"not known: {reason}" for reason in done.unknown])
+    say([_verdict(done)])
     return 0 if done.is_final else 1
+
+
+def _verdict(done: Erasure) -> str:
+    if done.is_final:
+        return "no file of the table holds these rows any more"
+    if done.rows_are_gone:
+        return "no row and no key is left; partition paths without rows are still named, and one may be that of a row"
+    return "not final yet: delete savepoints that hold files (`hudistream savepoint delete`), and run this again"
 
 
 def _value(schema: pa.Schema, name: str, text: str) -> Any:

@@ -42,6 +42,8 @@ class BaseFileSettings(Settings):
             Sinks give `SizeSettings.max_file_bytes`. None: files have no such size.
         has_meta_fields: whether the meta columns have values. Sinks give the table's property. Without them a file has
             neither filter nor key range.
+        keys_anew: whether filter and key range of a file are made of the keys of its rows alone, never of those of the
+            older file, which hold deleted keys. An erasure asks for it. It reads the keys of copied row groups.
         dictionary: whether columns of the table are dictionary-encoded.
         shared_key_chunk: the record key and the column that holds the same text are stored once, under both names.
         verify_share: share of the files made of copied row groups that are read whole before they count.
@@ -57,6 +59,7 @@ class BaseFileSettings(Settings):
     bloom_headroom: float = option(2.0, Number(0, 1e6))
     full_bytes: int | None = option(None, Size(1))
     has_meta_fields: bool = option(default=True, kind=Flag())
+    keys_anew: bool = option(default=False, kind=Flag())
     dictionary: bool = option(default=True, kind=Flag())
     shared_key_chunk: bool = option(default=False, kind=Flag())
     verify_share: float = option(0.0, Share())

@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
-from table.quarantine.place import FILE, REASON, REPLAYED, ROW, default_folder, table_key
+from table.keys.search import KeyCount, count_keys, missing_key_columns
+from table.quarantine.place import FILE, REASON, REPLAYED, ROW, STAGING, default_folder, table_key
 from table.quarantine.replays import REPLAY_SINK, RowId, list_replays, read_replayed
 from table.snapshot import Snapshot
-from table.storage.interface import Storage
+from table.storage.interface import Storage, join
 from table.storage.opening import open_storage
 from table.transaction.last_batch import find_last_batch
 
@@ -67,6 +68,41 @@ def find_replayed(table: HudiTable, storage: Storage) -> frozenset[RowId]:
         return frozenset()
     last = find_last_batch(Snapshot.load(table), REPLAY_SINK)
     return read_replayed(storage, key, [replay for replay in replays if replay.is_committed(last)])
+
+
+def count_bad_rows(table: HudiTable, storage: Storage, keys: pa.Array) -> KeyCount:
+    """Counts the bad rows that have one of the keys: published or staged, replayed or not.
+
+    Rows of a file without any column of the record key are those of another table, and not counted.
+
+    Args:
+        table: the table.
+        storage: the folder of bad rows.
+        keys: record keys, as ``_hoodie_record_key`` has them (string).
+
+    Raises:
+        CorruptFileError: a file is damaged.
+        StorageError: the store fails.
+    """
+    staging = join(STAGING, table_key(table.storage.base_uri, table.config.name))
+    staged = [join(staging, name) for name in sorted(storage.list_tree(staging)) if name.endswith(_ENDING)]
+    fields, found = table.config.record_key_fields, KeyCount()
+    for name in (*_list_files(storage), *staged):
+        try:
+            rows = _read_file(storage, name, frozenset())
+        except CorruptFileError:
+            if name not in staged:
+                raise
+            found += KeyCount(0, 1)  # its writer died, and the next batch deletes it
+            continue
+        if len(missing_key_columns(rows, fields)) < len(fields):
+            found += count_keys(rows, fields, keys)
+    return found
+
+
+def list_bad_row_files(storage: Storage) -> frozenset[str]:
+    """Names of the published files in a folder of bad rows."""
+    return frozenset(_list_files(storage))
 
 
 def _list_files(storage: Storage) -> list[str]:

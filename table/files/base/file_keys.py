@@ -18,7 +18,8 @@ class FileKeys:
 
     Args:
         settings: sizes of the filter.
-        older: footer of the file that is continued. Its filter is extended while it has room.
+        older: footer of the file that is continued. Its filter is extended while it has room, unless the settings ask
+            for keys made anew: a filter cannot forget a deleted key.
         knows_bounds: whether the older file's key range is taken over, too.
 
     Attributes:
@@ -27,6 +28,7 @@ class FileKeys:
 
     def __init__(self, settings: BaseFileSettings, older: Footer | None = None, *, knows_bounds: bool = False) -> None:
         self._settings = settings
+        older = None if settings.keys_anew else older
         self._filter = filter_of_footer(older, settings.bloom_max_entries) if older is not None else None
         self._bounds = stored_bounds(older) if older is not None and knows_bounds else None
         self._carried: Keys = []

@@ -1,9 +1,5 @@
 """Clusters a table for an operator: holds the table alone, or joins the writers that share it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
 from table.options.clustering_settings import ClusteringSettings, Layout, check_layout
@@ -13,16 +9,12 @@ from table.options.write_options import WriteOptions
 from table.services.clustering.clustering import ClusteringOutcome, cluster_held
 from table.services.clustering.execution import carry_out_planned
 from table.services.clustering.scheduling import schedule_clustering
-from table.services.rollback.rollback import roll_back_failed_writes
+from table.services.held_to_write import held_to_write, joined
 from table.services.runner import PieceRunner
 from table.snapshot import Snapshot
 from table.takes_path import takes_path
 from table.timeline.instant import Instant
-from table.transaction.heartbeat import WriterIdentity
-from table.transaction.lease import COMMANDS, Lease
-from table.transaction.liveness import Beside
-from table.transaction.lock import lock_for
-from table.transaction.membership import Membership
+from table.transaction.lease import COMMANDS
 
 _NAME = f"{COMMANDS}cluster"
 
@@ -63,7 +55,7 @@ def cluster(
     for path in settings.partitions:
         if not table.listing.list_files(path):
             raise InvalidConfigError(f"the table has no partition path {path!r}: `hudistream show` lists those it has")
-    with _held(table, heartbeat or HeartbeatSettings(), lock, shared=shared) as (held, lease, identity):
+    with held_to_write(table, _NAME, heartbeat or HeartbeatSettings(), lock, shared=shared) as (held, lease, identity):
         return cluster_held(held, settings, base_file or WriteOptions().file_settings, lease, identity)
 
 
@@ -90,7 +82,7 @@ def cluster_as_member(
         CommitConflictError: a writer changed one of the file groups meanwhile: nothing was done.
         HudiError: as `cluster`.
     """
-    with _joined(table, heartbeat, shared=True) as (lease, identity):
+    with joined(table, _NAME, heartbeat, shared=True) as (lease, identity):
         return cluster_held(table, settings, base_file, lease, identity, only_due=True, runner=runner)
 
 
@@ -117,7 +109,7 @@ def schedule(
         CommitConflictError: a writer holds the table, or a write is pending.
         HudiError: as `cluster`.
     """
-    with _held(table, heartbeat or HeartbeatSettings(), lock, shared=shared) as (held, lease, _):
+    with held_to_write(table, _NAME, heartbeat or HeartbeatSettings(), lock, shared=shared) as (held, lease, _):
         return schedule_clustering(Snapshot.load(held), settings, lease)
 
 
@@ -149,41 +141,5 @@ def execute_planned(
     """
     life = heartbeat or HeartbeatSettings()
     # the hold began with a recovery, which ended what was decided and withdrew the plans that lack it
-    with _held(table, life, lock, shared=shared) as (held, lease, identity):
+    with held_to_write(table, _NAME, life, lock, shared=shared) as (held, lease, identity):
         return carry_out_planned(Snapshot.load(held), layout, base_file, lease, identity, life)
-
-
-@contextmanager
-def _held(
-    table: HudiTable, heartbeat: HeartbeatSettings, lock: LockSettings | None, *, shared: bool
-) -> Iterator[tuple[HudiTable, Lease, WriterIdentity]]:
-    """Holds the table, alone or as one of several writers, and the lock that the options name."""
-    with _locked(table, lock) as locked, _joined(locked, heartbeat, shared=shared) as (lease, identity):
-        yield locked, lease, identity
-
-
-@contextmanager
-def _joined(table: HudiTable, heartbeat: HeartbeatSettings, *, shared: bool) -> Iterator[tuple[Lease, WriterIdentity]]:
-    """Holds the table, alone or as one of several writers, and ends the writes that dead writers left."""
-    lease = (Membership if shared else Lease)(table.storage, heartbeat)
-    identity = WriterIdentity(_NAME, None, lease.owner)
-    lease.hold(identity)
-    try:
-        roll_back_failed_writes(table, identity, heartbeat, beside=lease.beside)
-        if lease.beside is Beside.OTHER_ENGINES:  # the first of the writers that share the table
-            lease.share()
-        lease.wait_for_turn()
-        yield lease, identity
-    finally:
-        lease.end_turn()
-        lease.release()
-
-
-@contextmanager
-def _locked(table: HudiTable, settings: LockSettings | None) -> Iterator[HudiTable]:
-    """The table with the lock that the options name."""
-    lock = lock_for(table.storage, settings or LockSettings())
-    try:
-        yield replace(table, lock=lock)
-    finally:
-        lock.close()

@@ -1,13 +1,13 @@
-"""Finds the files in which keys still lie: older versions of files, and files below log files that delete them."""
+"""Finds the files in which keys still lie: in rows, in log records, and in what a footer derives from rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from table.errors import CorruptFileError, StorageError
+from table.errors import CorruptFileError, StorageError, UnsupportedTableError
 from table.files.log.data_blocks import read_rows
 from table.files.log.delete_block import read_deletes
 from table.files.log.framing import BlockType, Verdict, read_block, scan_blocks
@@ -15,8 +15,12 @@ from table.hudi_table import HudiTable
 from table.options.groups import CleanSettings
 from table.schema.avro_schema import RECORD_KEY
 from table.services.clean.judgement import judge_files
+from table.services.erasure.footer_entries import find_entries
 from table.storage.interface import Storage
-from table.view.file_group import BaseFile, DataFile
+from table.view.file_group import BaseFile, DataFile, parse_data_files
+
+_UNNAMED = "no completed commit names it: a batch is under way, or it is left over: `hudistream check --repair`"
+_UNREAD = "blocks that cannot be searched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +32,29 @@ class Trace:
         rows: its rows with such a key.
         deletes: its log records that delete such a key: they hold the key alone.
         why: why a clean leaves the file, in words; "the next clean deletes it" where none does.
+        entries: parts of the file that tell of such a key although none of its rows has it: ``key range``, ``bloom
+            filter``, ``column statistics``. Also ``blocks that cannot be searched``, of a log file.
     """
 
     path: str
     rows: int
     deletes: int
     why: str
+    entries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    rows: int = 0
+    deletes: int = 0
+    entries: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.deletes or self.entries)
 
 
 def find_traces(table: HudiTable, keys: pa.Array, settings: CleanSettings) -> Iterator[Trace]:
-    """Looks for keys in every committed data file, current and older ones.
+    """Looks for keys in every data file: current and older ones, and those that no completed commit names.
 
     Args:
         table: the table.
@@ -50,50 +67,76 @@ def find_traces(table: HudiTable, keys: pa.Array, settings: CleanSettings) -> It
     Raises:
         StorageError, CorruptFileError: a file cannot be read, so nothing is known of it.
     """
+    judged: dict[str, str] = {}
     for partition in judge_files(table, settings):
         for fate in partition.fates:
-            try:
-                rows, deletes = _count(table.storage, fate.file, keys)
-            except FileNotFoundError:
-                continue  # it was cleaned meanwhile
-            if rows or deletes:
-                why = "the next clean deletes it" if fate.deleted else f"stays: {fate.rule}"
-                yield Trace(fate.file.path, rows, deletes, why)
+            why = "the next clean deletes it" if fate.deleted else f"stays: {fate.rule}"
+            judged[fate.file.path] = why
+            yield from _trace(table.storage, fate.file, keys, why)
+    yield from _find_unnamed(table, keys, judged)
 
 
-def _count(storage: Storage, file: DataFile, keys: pa.Array) -> tuple[int, int]:
-    return (
-        (_count_in_base(storage, file, keys), 0) if isinstance(file, BaseFile) else _count_in_log(storage, file, keys)
-    )
+def _find_unnamed(table: HudiTable, keys: pa.Array, judged: Mapping[str, str]) -> Iterator[Trace]:
+    """Traces in files that are in the folders of partitions, and count for no reader."""
+    for path, entries in table.store_listing.walk():
+        bases, logs = parse_data_files(path, entries)
+        files: list[DataFile] = [*bases, *logs]
+        for file in files:
+            if file.path not in judged:
+                yield from _trace(table.storage, file, keys, _UNNAMED)
 
 
-def _count_in_base(storage: Storage, file: DataFile, keys: pa.Array) -> int:
+def _trace(storage: Storage, file: DataFile, keys: pa.Array, why: str) -> Iterator[Trace]:
+    try:
+        found = _search_base(storage, file, keys) if isinstance(file, BaseFile) else _search_log(storage, file, keys)
+    except FileNotFoundError:
+        return  # it was cleaned meanwhile
+    if found:
+        yield Trace(file.path, found.rows, found.deletes, why, found.entries)
+
+
+def _search_base(storage: Storage, file: DataFile, keys: pa.Array) -> _Found:
     try:
         with storage.open_input(file.path, file.size_bytes) as source:
             stored = pq.ParquetFile(source)
-            batches = stored.iter_batches(columns=[RECORD_KEY])
-            return sum(_matches(batch.column(0), keys) for batch in batches)
+            hits = [_hits(batch.column(0), keys) for batch in stored.iter_batches(columns=[RECORD_KEY])]
+            held = pa.chunked_array(hits, pa.string())
+            gone = keys.filter(pc.invert(pc.is_in(keys, value_set=held))) if len(held) else keys
+
+            def read_keys() -> pa.Array:
+                return stored.read([RECORD_KEY]).column(0).cast(pa.string()).combine_chunks()
+
+            return _Found(len(held), 0, find_entries(stored.metadata, gone, read_keys))
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, FileNotFoundError | StorageError):
             raise
         raise CorruptFileError(f"{file.path} cannot be read: {error}") from error
 
 
-def _count_in_log(storage: Storage, file: DataFile, keys: pa.Array) -> tuple[int, int]:
+def _search_log(storage: Storage, file: DataFile, keys: pa.Array) -> _Found:
     rows = deletes = 0
+    unread = False
     with storage.open_input(file.path, file.size_bytes) as stream:
         for place in scan_blocks(stream, with_content=False):
-            if place.verdict is not Verdict.WHOLE or place.block is None or place.block.type is BlockType.COMMAND:
+            if place.verdict is not Verdict.WHOLE or place.block is None:
+                unread = True
+                continue
+            if place.block.type is BlockType.COMMAND:
                 continue
             block = read_block(stream, place)
-            if block.type is BlockType.DELETE:
-                deletes += _matches(read_deletes(block, pa.schema([]), file.path).keys, keys)
-            else:
-                parts = read_rows(block, [RECORD_KEY], file.path)
-                rows += sum(_matches(part.column(RECORD_KEY), keys) for part in parts)
-    return rows, deletes
+            try:
+                if block.type is BlockType.DELETE:
+                    deletes += len(_hits(read_deletes(block, pa.schema([]), file.path).keys, keys))
+                else:
+                    parts = read_rows(block, [RECORD_KEY], file.path)
+                    rows += sum(len(_hits(part.column(RECORD_KEY), keys)) for part in parts)
+            except UnsupportedTableError:  # a change log of Hudi holds rows as they were
+                unread = True
+    return _Found(rows, deletes, (_UNREAD,) if unread else ())
 
 
-def _matches(stored: pa.Array | pa.ChunkedArray, keys: pa.Array) -> int:
-    texts = stored.cast(pa.string()) if pa.types.is_dictionary(stored.type) else stored
-    return int(pc.sum(pc.is_in(texts, value_set=keys.cast(texts.type))).as_py() or 0)
+def _hits(stored: pa.Array | pa.ChunkedArray, keys: pa.Array) -> pa.Array:
+    """The stored keys that are among the given ones."""
+    texts = stored.combine_chunks() if isinstance(stored, pa.ChunkedArray) else stored
+    texts = texts.cast(pa.string())
+    return texts.filter(pc.is_in(texts, value_set=keys))

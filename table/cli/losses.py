@@ -34,17 +34,22 @@ def _accept(given: argparse.Namespace) -> int:
 def as_json(found: Losses) -> dict[str, Any]:
     """The losses for a program."""
     lost = [{"path": one.named.path, "commit": one.named.time, "text": str(one)} for one in found.files]
-    damaged = [{"path": one.named.path, "commit": one.named.time, "text": one.reason} for one in found.damaged]
-    return {"table": found.table, "rows": found.rows, "files": lost, "damaged_logs": damaged, "record": found.record}
+    damaged = [
+        {"path": one.named.path, "commit": one.named.time, "text": one.reason, "deleted": not one.kept}
+        for one in found.damaged
+    ]
+    return {"table": found.table, "rows": found.rows, "files": lost, "damaged": damaged, "record": found.record}
 
 
 def lines(found: Losses) -> list[str]:
     """The losses for people."""
     if not found:
-        return ["nothing is lost: each file that the newest commits name is there, and each log file can be read"]
-    told = [f"{plural(len(found.files) + len(found.damaged), 'file')}, at most {found.rows:,} rows and changes:"]
+        return ["nothing is lost: each file that the newest commits name is there, log files and footers can be read"]
+    count = len({lost.named.path for lost in found.files} | {one.named.path for one in found.damaged})
+    told = [f"{plural(count, 'file')}, at most {found.rows:,} rows and changes:"]
     told += [f"  {one}" for one in found.files]
-    told += [f"  {one.named.path}: {one.reason}" for one in found.damaged]
+    deleted = "was deleted" if found.record is not None else "--yes deletes it"
+    told += [f"  {one.named.path}: {one.reason}{'' if one.kept else f' ({deleted})'}" for one in found.damaged]
     if found.record is not None:
         return [*told, f"accepted, and recorded in {found.record}: batches go on without these rows"]
     return [

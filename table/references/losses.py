@@ -13,7 +13,7 @@ from table import clock
 from table.errors import CorruptFileError, HudiError, LostDataError, TimelineMovedError
 from table.snapshot import Snapshot
 from table.storage.interface import OWN_FOLDER, Storage, join
-from table.timeline.named_files import NamedFiles
+from table.timeline.named_files import Left, NamedFiles
 from table.version import VERSION
 from table.view.file_group import CommittedInstants, parse_data_files
 from table.view.known_files import LostFile, find_lost, lost_error
@@ -76,9 +76,9 @@ def load_losses(storage: Storage) -> Mapping[str, AcceptedLoss]:
     return found
 
 
-def left_of(losses: Mapping[str, AcceptedLoss]) -> dict[str, int | None]:
-    """Path -> bytes that are left of an accepted loss (pure); None: nothing is expected."""
-    return {path: loss.left_bytes for path, loss in losses.items()}
+def left_of(losses: Mapping[str, AcceptedLoss]) -> Left:
+    """What is left of accepted losses (pure)."""
+    return {path: (loss.commit, loss.left_bytes) for path, loss in losses.items()}
 
 
 def name_losses(
@@ -120,6 +120,9 @@ def explain_failure(snapshot: Snapshot, error: HudiError) -> HudiError:
     paths = None if error.partition_path is None else (error.partition_path,)
     lost = name_losses(snapshot, paths)
     if not lost:
+        if isinstance(error, CorruptFileError):
+            way_out = "`hudistream accept-loss PATH` says what is damaged, and goes on without it"
+            return _placed(CorruptFileError(f"{error.args[0]}; {way_out}"), error)
         if not isinstance(error, LostDataError):
             return error
         moved = TimelineMovedError(f"the table changed while its files were compared with its commits: {error.args[0]}")

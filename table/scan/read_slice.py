@@ -84,5 +84,6 @@ def deletion_named(storage: Storage) -> Iterator[None]:
     except FileNotFoundError as error:
         raise StorageError(
             f"a file of the snapshot was deleted while it was read, most likely by cleaning ({error}); read "
-            f"{storage.base_uri!r} again, or let cleaning keep more commits (hoodie.clean.commits.retained)"
+            f"{storage.base_uri!r} again, or let cleaning keep more commits (hoodie.clean.commits.retained). "
+            "If it stays so, `hudistream accept-loss PATH` says whether the file is lost"
         ) from error

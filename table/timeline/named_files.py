@@ -87,6 +87,11 @@ Groups = Mapping[str, tuple[NamedFile, ...]]
 """File id -> the newest base file, and the log files."""
 
 
+Left = Mapping[str, tuple[str, int | None]]
+"""Path of a file, relative to the table -> the newest commit that had written it when it was lost, and the bytes that
+were left of it; None: none."""
+
+
 class NamedFiles:
     """The files that commits name: of each file group the newest base file, and log files. Immutable.
 
@@ -142,16 +147,16 @@ class NamedFiles:
         """Those that a commit of that time or a later one names."""
         return self.where(lambda file: file.time >= time)
 
-    def accepting(self, left: Mapping[str, int | None]) -> "NamedFiles":
-        """With losses that were accepted.
+    def accepting(self, left: Left) -> "NamedFiles":
+        """With losses that were accepted. A commit that wrote to the file after the loss counts.
 
         Args:
-            left: path of a file, relative to the table -> bytes that were left of it; None: none.
+            left: what was left.
         """
         every = (file for groups in self._by_path.values() for files in groups.values() for file in files)
-        lost = [file for file in every if file.path in left] if left else []
+        lost = [file for file in every if file.path in left and file.time <= left[file.path][0]] if left else []
         gone = {file.path for file in lost}
-        cut = [replace(file, size_bytes=size) for file in lost if (size := left[file.path]) is not None]
+        cut = [replace(file, size_bytes=size) for file in lost if (size := left[file.path][1]) is not None]
         return self.where(lambda file: file.path not in gone).including(cut) if lost else self
 
     def where(self, keeps: Callable[[NamedFile], bool]) -> "NamedFiles":
@@ -243,7 +248,7 @@ class FollowedNames:
         self._seen: frozenset[str] = frozenset()
         self._first: str | None = None
         self._named = self._shown = NamedFiles()
-        self._accepted: Mapping[str, int | None] = {}
+        self._accepted: Left = {}
 
     def follow(self, timeline: "Timeline", commits: "CommitCache") -> NamedFiles:
         """The files that the completed writes of a timeline name, accepted losses left out.
@@ -276,7 +281,7 @@ class FollowedNames:
         """Whether the files of a commit are known."""
         return time in self._seen
 
-    def accept(self, left: Mapping[str, int | None]) -> None:
+    def accept(self, left: Left) -> None:
         """Sets the losses that were accepted.
 
         Args:

@@ -1,7 +1,7 @@
 """What one look says of files that are gone, and of rows that went with them (pure).
 
 `table.view.known_files` has the rule for the files of the newest snapshot. What was lost before is proven by the write
-stats of the commits that came after (`chains`), and by the plans of compactions.
+stats of the commits that came after (`chains`), and by the plans of compactions and clusterings.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def judge_losses(look: Look, missing: list[LostFile]) -> Iterator[Finding]:
         yield Finding(kind, Severity.ERROR, lost.named.path, text, Repair.REFUSED, _NOWHERE, advice)
     there = {path for folder in look.folders.values() for path in folder.paths}
     for time, paths in look.held.items():
-        for path in sorted(paths - there):
+        for path in sorted(paths - there - look.files.losses.keys()):
             yield Finding(
                 Kind.MISSING_FROM_SAVEPOINT,
                 Severity.ERROR,
@@ -58,7 +58,7 @@ def judge_losses(look: Look, missing: list[LostFile]) -> Iterator[Finding]:
 
 
 def _judge_past(look: Look) -> Iterator[Finding]:
-    """Versions that no later write continued, and log files that a compaction of their slice did not read."""
+    """Versions that no later write continued, and log files that a compaction or clustering did not read."""
     for broken in look.files.broken:
         lost, by = broken.lost, broken.by
         if lost.path in look.files.losses or any(lost.time < time < by.time for time in look.files.restores):
@@ -73,20 +73,19 @@ def _judge_past(look: Look) -> Iterator[Finding]:
             _PROOF,
             "write them again, or restore a savepoint that is older",
         )
-    for time, plan in look.files.compacted.items():
-        for one in plan.operations:
-            read = {one.base_file, *one.log_files}
+    for time, inputs in look.files.rewritten.items():
+        for one in inputs:
             for file in look.files.logs_of(one.partition_path, one.file_id):
                 completed = look.committed.completed_at(file.time)
                 since = completed if look.committed.logs_name_writers else file.slice_time
                 is_input = completed is not None and completed < time and (since or "") >= one.base_instant_time
-                if is_input and file.name not in read and file.path not in look.files.losses:
+                if is_input and file.name not in one.names and file.path not in look.files.losses:
                     yield Finding(
                         Kind.NOT_CONTINUED,
                         Severity.ERROR,
                         file.path,
-                        f"the compaction {time} did not read this log file, which commit {file.time} had written into "
-                        f"its slice: its {file.rows:,} changes are gone",
+                        f"the {one.action.value} {time} did not read this log file, which commit {file.time} had "
+                        f"written into its slice: its {file.rows:,} changes are gone",
                         Repair.REFUSED,
                         _PROOF,
                         "write them again, or restore a savepoint that is older",

@@ -24,7 +24,7 @@ from table.log import get_logger
 from table.notebook import ShownInNotebooks
 from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import BaseFileSettings
-from table.references.losses import with_second_look
+from table.references.losses import check_inputs, with_second_look
 from table.services.clustering.cluster_group import cluster_group
 from table.services.clustering.plan import choose_partitions, order_number, plan_clustering
 from table.services.rewriting import Rewriting
@@ -117,6 +117,7 @@ def cluster_held(
     lease.beat_for(pending.time, identity, pending.sight)
     try:
         check_nothing_came(snapshot.timeline, pending.seen.timeline)
+        check_inputs(pending.seen, plan.file_groups)
         rewriting = Rewriting.of(pending.seen, pending.time, base_file, "clustered")
         stats = write_groups(rewriting, plan, settings.layout, runner)
         complete(pending, rewriting, plan, stats, lease)

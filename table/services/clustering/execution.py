@@ -212,7 +212,7 @@ def _carry_out(
         raise InstantEndedError(f"the clustering {time} has ended meanwhile")
     seen = snapshot.again()
     _check_not_outdated(seen, plan, time)
-    check_inputs(seen, {(one.partition_path, one.file_id) for group in plan.groups for one in group.slices})
+    check_inputs(seen, plan.file_groups)
     pending = PendingCommit(inflight, OPERATION, seen, sight=seen.timeline.unseen_from)
     rewriting = Rewriting.of(seen, time, base_file, "clustered")
     stats = write_groups(rewriting, plan, layout or _layout_of(plan, time), runner)

@@ -74,6 +74,11 @@ class ClusteringPlan:
     layout: str | None = None
 
     @property
+    def file_groups(self) -> frozenset[tuple[str, str]]:
+        """(partition path, file id) of the slices that it reads."""
+        return frozenset((one.partition_path, one.file_id) for group in self.groups for one in group.slices)
+
+    @property
     def replaced(self) -> dict[str, tuple[str, ...]]:
         """Partition path -> the file ids that the clustering replaces."""
         found: dict[str, list[str]] = {}

@@ -9,11 +9,13 @@ import pytest
 
 from hudistream import (
     ArrowSink,
+    CorruptFileError,
     HudiTable,
     InvalidConfigError,
     LostDataError,
     accept_losses,
     check,
+    cluster,
     compact,
     find_losses,
     read_table,
@@ -108,6 +110,7 @@ def test_a_loss_that_is_accepted_is_recorded_and_shown(written, damage, capsys):
     assert main(["accept-loss", path, "--yes"]) == 0
     assert not find_losses(path)
     assert not accept_losses(path)
+    assert errors(path) == set()
     write(path, options, 2, range(4, 7))
     if "hoodie.datasource.write.table.type" in options:
         compact(HudiTable.open(path))
@@ -133,6 +136,71 @@ def test_a_running_sink_goes_on_after_a_loss_was_accepted(tmp_path):
         accept_losses(path)
         sink.write(rows(2, [7]), batch_id=2)
     assert values(path)["k7"] == 2
+
+
+def by_bloom(options):
+    """The same table with an index that looks keys up in base files."""
+    return {name: value for name, value in options.items() if "ucket" not in name and name != "hoodie.index.type"}
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("damage", [os.remove, half], ids=["gone", "half"])
+def test_log_files_whose_base_file_is_lost_are_folded_into_another_one(tmp_path, version, damage):
+    path, options = str(tmp_path / "t"), {**by_bloom(LOGS), "hoodie.write.table.version": version}
+    write(path, options, 0, range(10))
+    write(path, options, 1, range(5))
+    [base] = [file for file in HudiTable.open(path).files()["path"].to_pylist() if ".log." not in file]
+    damage(f"{path}/{base}")
+    accept_losses(path)
+    write(path, options, 2, range(4, 7))
+    assert values(path) == {**{f"k{key}": 1 for key in range(4)}, **{f"k{key}": 2 for key in range(4, 7)}}
+    assert errors(path) == set()
+
+
+def test_a_base_file_that_others_appended_to_keeps_its_rows(tmp_path):
+    path = str(tmp_path / "t")
+    write(path, {}, 0, range(10))
+    with open(f"{path}/{newest_file(path)}", "ab") as file:
+        file.write(b"more")
+    with pytest.raises(LostDataError, match="bytes, not"):
+        write(path, {}, 1, range(5))
+    accept_losses(path)
+    write(path, {}, 1, range(5))
+    assert len(values(path)) == 10
+    assert errors(path) == set()
+
+
+def test_a_base_file_of_other_bytes_is_deleted_once_its_loss_is_accepted(tmp_path, capsys):
+    path = str(tmp_path / "t")
+    write(path, {}, 0, range(10))
+    write(path, {}, 1, range(5))
+    file = newest_file(path)
+    with open(f"{path}/{file}", "r+b") as stream:
+        stream.write(os.urandom(os.path.getsize(f"{path}/{file}")))
+    with pytest.raises(CorruptFileError, match="accept-loss"):
+        write(path, {}, 2, range(5))
+    assert main(["accept-loss", path]) == 1
+    assert f"{file}: " in (said := capsys.readouterr().out)
+    assert "--yes deletes it" in said
+    accept_losses(path)
+    write(path, {}, 2, range(5))
+    assert errors(path) == set()
+    assert sorted(set(values(path).values())) == [0, 2]
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("damage", [os.remove, half, lambda path: os.truncate(path, 0)], ids=["gone", "half", "empty"])
+def test_a_clustering_does_not_believe_the_metadata_table(tmp_path, version, damage):
+    path = str(tmp_path / "t")
+    options = {**by_bloom(LOGS), "hoodie.write.table.version": version, "hoodie.metadata.enable": "true"}
+    for number in range(3):
+        write(path, options, number, range(number, 10))
+    file = newest_file(path)
+    assert ".log." in file
+    damage(f"{path}/{file}")
+    with pytest.raises(LostDataError, match=file):
+        cluster(HudiTable.open(path))
+    assert HudiTable.open(path).load_timeline().pending == ()
 
 
 def test_a_damaged_block_of_a_log_file_is_cut_out(tmp_path):

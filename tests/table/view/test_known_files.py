@@ -85,10 +85,12 @@ def test_in_layout_2_the_completion_time_says_which_log_files_are_needed():
 
 def test_an_accepted_loss_counts_in_the_state_that_was_accepted():
     files = NamedFiles.collect([named(base("4")), named(log("4"), time="6")])
-    accepted = files.accepting({f"p/{base('4')}": None, f"p/{log('4')}": 6})
+    accepted = files.accepting({f"p/{base('4')}": ("4", None), f"p/{log('4')}": ("6", 6)})
     assert lost(accepted.of("p")["f-0"], {log("4"): 6}) == {}
     assert lost(accepted.of("p")["f-0"], {log("4"): 5}) == {log("4"): 5}
     assert files.accepting({}) is files
+    grown = files.accepting({f"p/{log('4')}": ("5", 6)})  # a later commit appended
+    assert [file.size_bytes for file in grown.of("p")["f-0"]] == [10, 10]
 
 
 def test_names_survive_pickling_and_are_bounded_by_whole_paths():
@@ -102,6 +104,6 @@ def test_names_survive_pickling_and_are_bounded_by_whole_paths():
     assert len(files.since("8")) == 2
 
 
-def test_a_log_file_that_several_commits_appended_to_has_the_greatest_of_their_sizes():
+def test_a_log_file_that_several_commits_appended_to_has_the_size_that_the_newest_one_tells():
     grown = NamedFiles.collect([named(log("2"), 30, time="6"), named(log("2"), 10, time="4")])
     assert [file.size_bytes for file in grown.of("p")["f-0"]] == [30]

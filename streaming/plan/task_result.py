@@ -29,6 +29,7 @@ class TaskResult:
         examples: some of the bad rows, as text.
         quarantined: names of the files that hold the bad rows, if they were put aside.
         query_id: the streaming query of the task, if the task knows it.
+        run_id: the run of this query; it changes with each start.
         lookup: the cost of looking up keys.
     """
 
@@ -41,6 +42,7 @@ class TaskResult:
     examples: tuple[str, ...] = ()
     quarantined: tuple[str, ...] = ()
     query_id: str | None = None
+    run_id: str | None = None
     lookup: LookupCounts = field(default_factory=LookupCounts)
 
     def __add__(self, other: "TaskResult") -> "TaskResult":
@@ -93,5 +95,6 @@ def sum_results(results: Iterable[TaskResult]) -> TaskResult:
         examples=tuple(text for result in every for text in result.examples)[:EXAMPLES],
         quarantined=tuple(name for result in every for name in result.quarantined),
         query_id=next((result.query_id for result in reversed(every) if result.query_id), None),
+        run_id=next((result.run_id for result in reversed(every) if result.run_id), None),
         lookup=sum((result.lookup for result in every), LookupCounts()),
     )

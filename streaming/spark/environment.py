@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from streaming.spark.carried import DIFFERS, LACKS, ArrowTask, by_value
 from streaming.spark.worker_failure import diagnose_worker
-from streaming.spark.workers import QUERY_ID_PROPERTY
+from streaming.spark.workers import QUERY_ID_PROPERTY, RUN_ID_PROPERTY
 from table import clock
 from table.config.table_config import PROPERTIES_FILE
 from table.errors import InvalidConfigError
@@ -44,10 +44,12 @@ class Environment:
     Attributes:
         query_id: the id of the streaming query; None outside a stream.
         parallelism: the largest number of tasks that write a batch.
+        run_id: the run of the query; None outside a stream, and where code of the caller has put something else there.
     """
 
     query_id: str | None
     parallelism: int
+    run_id: str | None = None
 
 
 def check_session(spark: SparkSession) -> None:
@@ -121,7 +123,7 @@ def load_environment(spark: SparkSession, options: WriteOptions, storage: Storag
         )
     conf = {name: spark.conf.get(name, default) for name, default in _ASKED.items()}
     parallelism = choose_parallelism(conf, options.tasks.insert_parallelism, len(answers))
-    return Environment(answers[0].get("query_id"), parallelism)
+    return Environment(answers[0].get("query_id"), parallelism, answers[0].get("run_id"))
 
 
 def choose_parallelism(conf: Mapping[str, Any], configured: int | None, slots: int) -> int:
@@ -239,7 +241,8 @@ def _make_question(storage: Storage) -> ArrowTask:
     On a node without pyarrow Spark itself fails, and does not always name the node. Only then a plain UDF asks again
     (`_name_bare_worker`): for that job the JVM loads and compiles a way to Python that no batch takes, 1 s.
     """
-    query_id_property, sent, looked_for = QUERY_ID_PROPERTY, by_value(storage), PROPERTIES_FILE
+    properties = {"query_id": QUERY_ID_PROPERTY, "run_id": RUN_ID_PROPERTY}
+    sent, looked_for = by_value(storage), PROPERTIES_FILE
 
     def look_around(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in numbers:  # Spark ends a worker that has not read all that was sent, and starts another one
@@ -256,7 +259,7 @@ def _make_question(storage: Storage) -> ArrowTask:
         facts: dict[str, object] = {
             "host": socket.gethostname(),
             "python": platform.python_version(),
-            "query_id": context.getLocalProperty(query_id_property) if context is not None else None,
+            **{name: None if context is None else context.getLocalProperty(key) for name, key in properties.items()},
         }
         try:
             import streaming.task.append  # noqa: F401, PLC0415

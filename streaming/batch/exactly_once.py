@@ -77,16 +77,16 @@ class Turn:
             )
         return replace(entry, query_id=query_id or entry.query_id, operation=operation.hudi_name)
 
-    def remember(self, table: str, entry: CommittedBatch | None, run_id: str | None) -> None:
+    def remember(self, table: str, entry: CommittedBatch | None, group: str | None) -> None:
         """Remembers the frame before the batch may become visible.
 
         Args:
             table: address of the table.
             entry: what the commit records.
-            run_id: the run of the query whose tasks wrote the rows; None where they cannot know.
+            group: job group of the tasks that wrote the rows; None where they cannot know.
         """
         if self.frame is not None and entry is not None:
-            taken = Taken(entry.query_id, entry.batch_id, run_id, self.frame, self.identity.owner)
+            taken = Taken(entry.query_id, entry.batch_id, self.frame.find_run(group), self.frame, self.identity.owner)
             FRAMES.add(table, self.identity.sink_id, taken)
 
     def forget(self, table: str) -> None:

@@ -9,11 +9,15 @@ frame that it brought to a commit, or found committed.
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from table import threads
 from table.errors import BatchOrderError
 from table.storage.opening import one_spelling
+
+Run = tuple[str, str]
+"""What tells a run of a query from another one, and its value: two runs are compared only by the same means."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +27,26 @@ class Frame:
     Attributes:
         rows: the caller's object, not kept alive.
         plan: a number that frames with an equal analysed plan share (Spark's ``semanticHash``); None: not known.
-        ask_run: tells the run of the query that the sink saw last; None: not known.
+        ask_group: tells the job group of the tasks that were asked last; None: not known.
+        ask_mark: tells a mark of the session that frames of one run share; None: there is none.
     """
 
-    rows: "weakref.ref[object]"
+    rows: "weakref.ref[Any]"
     plan: int | None
-    ask_run: Callable[[], str | None]
+    ask_group: Callable[[], str | None]
+    ask_mark: Callable[[], str | None]
+
+    def find_run(self, group: str | None) -> "Run | None":
+        """The run of the query that brings the frame; None: not known.
+
+        Args:
+            group: job group of the tasks that read the frame. Spark puts the id of the run there, a UUID. Threads of
+                the caller have no job group, and the caller may have set another one.
+        """
+        if group is not None and _is_uuid(group):
+            return "query", group
+        mark = self.ask_mark()
+        return None if mark is None else ("session", mark)
 
     def is_same(self, other: "Frame") -> bool:
         """Whether the other frame is this object, or has the same plan."""
@@ -43,14 +61,14 @@ class Taken:
     Attributes:
         query_id: the streaming query; None outside a stream.
         batch_id: number of the batch.
-        run_id: the run of the query; None: not known.
+        run: the run of the query; None: not known.
         frame: the rows.
         owner: the writer.
     """
 
     query_id: str | None
     batch_id: int
-    run_id: str | None
+    run: Run | None
     frame: Frame
     owner: str
 
@@ -58,8 +76,8 @@ class Taken:
 def find_other(taken: Iterable[Taken], now: Taken) -> Taken | None:
     """The frame of the same batch that differs from this one; None: this one is a repeat (pure).
 
-    Another run of the query brings a batch as another frame. It is another run only where both are known: Spark's ids
-    of runs are UUIDs, and code of the caller may have put something else in their place.
+    Another run of the query brings a batch as another frame. It is another run only where both are known: a batch is
+    refused rather than skipped.
 
     Args:
         taken: what this process remembers of the sink.
@@ -67,15 +85,18 @@ def find_other(taken: Iterable[Taken], now: Taken) -> Taken | None:
     """
     for known in taken:
         is_batch = (known.query_id, known.batch_id) == (now.query_id, now.batch_id)
-        runs = {run for run in (known.run_id, now.run_id) if _is_run(run)}
-        if is_batch and len(runs) < 2 and not known.frame.is_same(now.frame):
+        if is_batch and not _are_two(known.run, now.run) and not known.frame.is_same(now.frame):
             return known
     return None
 
 
-def _is_run(run_id: str | None) -> bool:
+def _are_two(one: Run | None, other: Run | None) -> bool:
+    return one is not None and other is not None and one[0] == other[0] and one[1] != other[1]
+
+
+def _is_uuid(text: str) -> bool:
     try:
-        return run_id is not None and bool(UUID(run_id))
+        return bool(UUID(text))
     except ValueError:
         return False
 
@@ -127,7 +148,7 @@ def check_is_repeat(table: str, sink_id: str, now: Taken) -> None:
     Raises:
         BatchOrderError: an earlier call in this run of the query brought another frame.
     """
-    now = replace(now, run_id=now.frame.ask_run())
+    now = replace(now, run=now.frame.find_run(now.frame.ask_group()))
     other = find_other(FRAMES.find(table, sink_id), now)
     if other is not None:
         who = "this sink" if other.owner == now.owner else "another sink of this process with the same name"

@@ -363,7 +363,7 @@ class MicroBatchWriter:
         if others and not seen.completed_writes:  # this is the table's first commit, and an earlier writer failed
             delete_before_first_commit(job.table, job.pending.time)
         written = CommitMetadata(result.stats, job.pending.operation, {}, dict(replaced))
-        job.turn.remember(self.table, entry, result.run_id)
+        job.turn.remember(self.table, entry, result.job_group)
         done = complete_commit(job.pending, written, schema_text, build_extra, self.lease)
         if isinstance(done, CompletedCommit):
             self._commits.keep(done.instant, done.metadata)

@@ -14,13 +14,13 @@ from streaming.plan.task_result import TaskResult
 from streaming.spark.carried import ArrowTask
 from streaming.spark.schema import to_arrow_schema
 from streaming.spark.worker_failure import failure_of
-from streaming.spark.workers import QUERY_ID_PROPERTY, RUN_ID_PROPERTY
+from streaming.spark.workers import JOB_GROUP_PROPERTY, QUERY_ID_PROPERTY
 from streaming.task.in_process import InProcessWorkers
 from table.columns.conform import conform
 from table.errors import InvalidConfigError
 from table.keys.keygen import KeyExpressions
 
-_SENT = "rows binary, bytes bigint, query_id string, run_id string"
+_SENT = "rows binary, bytes bigint, query_id string, job_group string"
 _MB = 1024 * 1024
 
 
@@ -32,13 +32,13 @@ class CollectedRows:
         rows: in the order of Spark's partitions.
         size_bytes: of the rows in memory.
         query_id: the streaming query of the tasks that sent them; None outside a stream, and where there was no task.
-        run_id: the run of this query.
+        job_group: the job group of these tasks (`TaskResult.job_group`).
     """
 
     rows: pa.Table
     size_bytes: int
     query_id: str | None
-    run_id: str | None = None
+    job_group: str | None = None
 
 
 def collect_rows(rows: DataFrame, most_bytes: int) -> CollectedRows:
@@ -77,19 +77,19 @@ def collect_rows(rows: DataFrame, most_bytes: int) -> CollectedRows:
         for batch in pa.ipc.open_stream(row.rows)
     ]
     query_id = next((row.query_id for row in sent if row.query_id is not None), None)
-    run_id = next((row.run_id for row in sent if row.run_id is not None), None)
-    return CollectedRows(pa.concat_tables(pieces) if pieces else schema.empty_table(), size_bytes, query_id, run_id)
+    job_group = next((row.job_group for row in sent if row.job_group is not None), None)
+    return CollectedRows(pa.concat_tables(pieces) if pieces else schema.empty_table(), size_bytes, query_id, job_group)
 
 
 def _make_sender(most_bytes: int) -> ArrowTask:
     """The function that sends the rows of a task. It is nested, so Spark pickles it by value."""
-    properties = QUERY_ID_PROPERTY, RUN_ID_PROPERTY
+    properties = QUERY_ID_PROPERTY, JOB_GROUP_PROPERTY
 
     def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa  # noqa: PLC0415
         from pyspark import TaskContext  # noqa: PLC0415
 
-        columns = {"rows": pa.binary(), "bytes": pa.int64(), "query_id": pa.string(), "run_id": pa.string()}
+        columns = {"rows": pa.binary(), "bytes": pa.int64(), "query_id": pa.string(), "job_group": pa.string()}
 
         def told(*values: object) -> pa.RecordBatch:
             return pa.RecordBatch.from_arrays(
@@ -97,7 +97,7 @@ def _make_sender(most_bytes: int) -> ArrowTask:
             )
 
         context, total = TaskContext.get(), 0
-        query_id, run_id = (None, None) if context is None else map(context.getLocalProperty, properties)
+        query_id, job_group = (None, None) if context is None else map(context.getLocalProperty, properties)
         for batch in batches:
             total += batch.nbytes
             if total <= most_bytes and len(batch):
@@ -105,7 +105,7 @@ def _make_sender(most_bytes: int) -> ArrowTask:
                 with pa.ipc.new_stream(sink, batch.schema) as stream:
                     stream.write_batch(batch)
                 yield told(sink.getvalue().to_pybytes(), 0, None, None)
-        yield told(None, total, query_id, run_id)
+        yield told(None, total, query_id, job_group)
 
     return send
 
@@ -120,9 +120,9 @@ class DriverWorkers(InProcessWorkers):
 
     def __init__(self, collected: CollectedRows, threads: int) -> None:
         super().__init__(collected.rows, parallelism=threads, workers=threads)
-        self._query_id, self._run_id = collected.query_id, collected.run_id
+        self._query_id, self._job_group = collected.query_id, collected.job_group
 
     def write(self, keys: KeyExpressions, plan: TaskPlan) -> list[TaskResult]:
         """See `InProcessWorkers.write`. The results name the query whose tasks sent the rows, and its run."""
         results = super().write(keys, plan)
-        return [replace(result, query_id=self._query_id, run_id=self._run_id) for result in results]
+        return [replace(result, query_id=self._query_id, job_group=self._job_group) for result in results]

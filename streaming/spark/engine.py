@@ -17,6 +17,7 @@ from streaming.spark.environment import (
     check_session,
     is_query_over,
     load_environment,
+    mark_of_run,
 )
 from streaming.spark.spread import spread_over
 from streaming.spark.workers import SparkWorkers
@@ -47,7 +48,7 @@ class SparkEngine:
         self._environment: Environment | None = None
         self._asked_in_stream = False
         self._told_query_id: str | None = None
-        self._run_id: str | None = None  # as the tasks told it that were asked last
+        self._job_group: str | None = None  # as the tasks told it that were asked last
         self._spark: SparkSession | None = None
 
     def open_micro_batch(self, rows: DataFrame, batch_id: int) -> Batch:
@@ -76,7 +77,21 @@ class SparkEngine:
         except Exception as error:  # noqa: BLE001 a batch is written without it; only its own object is its repeat then
             log.debug("frame_has_no_hash", error=str(error))
             plan = None
-        return Frame(weakref.ref(rows), plan, lambda: self._run_id)
+        # the process remembers the frame longer than both live
+        known, told = weakref.ref(rows), weakref.WeakMethod(self._tell_group)
+
+        def ask_group() -> str | None:
+            tell = told()
+            return None if tell is None else tell()
+
+        def ask_mark() -> str | None:
+            found = known()
+            return None if found is None else mark_of_run(found.sparkSession)
+
+        return Frame(known, plan, ask_group, ask_mark)
+
+    def _tell_group(self) -> str | None:
+        return self._job_group
 
     def check(self, rows: object) -> None:
         """Refuses rows that cannot be written outside a stream.
@@ -102,7 +117,7 @@ class SparkEngine:
         self._spark = rows.sparkSession
         check_session(self._spark)
         collected = collect_rows(rows, self._options.tasks.driver_bytes)
-        self._run_id = collected.run_id
+        self._job_group = collected.job_group
         return collected
 
     def _driver_batch(self, collected: CollectedRows) -> Batch:
@@ -165,7 +180,7 @@ class SparkEngine:
         check_session(self._spark)
         if self._environment is None or anew or (of_stream and not self._asked_in_stream):
             self._environment = load_environment(self._spark, self._options, self._storage)
-            self._run_id = self._environment.run_id
+            self._job_group = self._environment.job_group
             self._asked_in_stream = of_stream
             self._tell_checkpoint(self._environment.query_id)
         return self._environment

@@ -38,7 +38,7 @@ from table.records.merge import ARRIVAL_COLUMN
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
 QUERY_ID_PROPERTY = "sql.streaming.queryId"
-RUN_ID_PROPERTY = "spark.jobGroup.id"  # a streaming query puts the id of its run there
+JOB_GROUP_PROPERTY = "spark.jobGroup.id"  # a streaming query puts the id of its run there
 RESULT = StructType([StructField("result", StringType())])
 
 
@@ -223,8 +223,8 @@ def _write_on_worker(
         result = run_task(plan, token, _conformed(plan, schema, key_column, batches))
     forget_finders()  # for the next task of this process
     if not result.is_empty:
-        query_id, run_id = map(context.getLocalProperty, (QUERY_ID_PROPERTY, RUN_ID_PROPERTY))
-        result = replace(result, query_id=query_id, run_id=run_id)
+        query_id, job_group = map(context.getLocalProperty, (QUERY_ID_PROPERTY, JOB_GROUP_PROPERTY))
+        result = replace(result, query_id=query_id, job_group=job_group)
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
 
 

@@ -232,8 +232,8 @@ def _check_same_end(last: CommittedBatch, sink_id: str, planned: Positions | Non
         f"batch {last.batch_id} of sink {sink_id!r} is committed, and the checkpoint of its query ({last.query_id}) "
         f"has another batch of that number: {broken}. The checkpoint has lost its newest offsets, or is an older copy, "
         "and Spark has planned the batch anew. Undo the commit of that batch (hudistream rollback PATH INSTANT "
-        "--force) and start the stream: it writes the batch as it is planned now. Or start a Kafka stream with an empty "
-        "checkpoint and startingOffsets from hudistream.starting_offsets(path): it goes on where the table ends"
+        "--force) and start the stream: it writes the batch as it is planned now. Or start a Kafka stream with an "
+        "empty checkpoint and startingOffsets from hudistream.starting_offsets(path): it goes on where the table ends"
     )
 
 

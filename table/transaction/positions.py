@@ -93,15 +93,11 @@ def find_break(end: Positions, start: Positions, told: str = "this query begins 
             continue
         offsets, begin = kafka_offsets(before), kafka_offsets(now)
         if offsets is None or begin is None:
-            return f"source {number} ended at {_shown(before)}, and {told} {_shown(now)}{_between(before, now)}"
+            return f"source {number} ended at {before}, and {told} {now}{_between(before, now)}"
         parts = _find_breaks(offsets, begin)
         if parts:
             return "; ".join(parts)
     return None
-
-
-def _shown(position: str | None) -> str:
-    return "its beginning (it had sent nothing)" if position is None else position
 
 
 def _between(before: str | None, now: str | None) -> str:

@@ -157,7 +157,8 @@ def check_is_repeat(table: str, sink_id: str, now: Taken) -> None:
             f"wrote it with another DataFrame in this run of the query. A sink takes one DataFrame of each batch of "
             f"{table!r}. Union the parts (first.unionByName(second)), and undo the commit of this batch before the "
             "stream starts again (hudistream rollback PATH INSTANT --force), which has one part alone. Or write each "
-            "part by a HudiSink of its own with another hoodie.datasource.write.streaming.checkpoint.identifier: the "
-            "part that is there keeps the name that it has, and is skipped"
+            "part by a HudiSink of its own, all with hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL and "
+            "each with its own hoodie.datasource.write.streaming.checkpoint.identifier: the sink of the part that is "
+            "there keeps the name that it has, and skips it"
         )
     FRAMES.add(table, sink_id, now)

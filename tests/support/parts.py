@@ -54,6 +54,15 @@ class TwoSinks(Case):
         self.second = self.sink()
 
 
+class NamesOfTheirOwn(Case):
+    """The way out that the error names."""
+
+    def __init__(self, folder, checkpoint):
+        super().__init__(folder, checkpoint, **SHARED)
+        name = {"hoodie.datasource.write.streaming.checkpoint.identifier": "second"}
+        self.second = HudiSink(self.path, {**self.options, **name})
+
+
 class MadeForEachCall(Case):
     def __call__(self, df, number):
         self.sink()(df.where(EVEN), number)
@@ -134,6 +143,7 @@ CASES = {
     "threads": InThreads,
     "values": OfValues,
     "driver": lambda *given: Case(*given, **{"hudistream.write.location": "driver"}),
+    "names of their own": NamesOfTheirOwn,
     "equal": Equal,
     "same": Same,
     "after an error": AfterAnError,
@@ -162,7 +172,7 @@ def outcome(spark, folder, name):
         except Exception as raised:
             error = str(raised)
     said = "other rows" if "comes a second time with other rows" in error else error.replace("\n", " ")[-300:]
-    return len(read_table(case.path)), said
+    return len(read_table(case.path)) if os.path.exists(case.path) else 0, said
 
 
 if __name__ == "__main__":

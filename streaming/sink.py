@@ -1,5 +1,6 @@
 """HudiSink: the callable for ``writeStream.foreachBatch``."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from streaming.batch.summary import BatchSummary
@@ -67,7 +68,9 @@ class HudiSink(TableSink):
         """
         with self._one_batch(), self._watched(batch_id):
             self._check_streams()
-            self._write_batch(self._open_engine().open_micro_batch(batch, batch_id), None)
+            engine = self._open_engine()
+            opened = engine.open_micro_batch(batch, batch_id)
+            self._write_batch(replace(opened, frame=engine.frame_of(batch)), None)
 
     def _open_engine(self) -> "SparkEngine":
         if self._engine is None:

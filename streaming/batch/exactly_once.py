@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from streaming.batch.frames import FRAMES, Frame, Taken, check_is_repeat
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.workers import Batch
 from table.errors import BatchOrderError, InvalidConfigError
@@ -13,6 +14,7 @@ from table.snapshot import Snapshot
 from table.transaction.checkpoint import CommittedBatch, Verdict, already_committed
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
+from table.transaction.positions import Positions
 
 log = get_logger("hudistream.sink")
 
@@ -46,10 +48,12 @@ class Turn:
     Attributes:
         identity: its writer.
         entry: what its commit will record about it; None outside a stream.
+        frame: its rows as the caller's frame, or None.
     """
 
     identity: WriterIdentity
     entry: CommittedBatch | None
+    frame: Frame | None = None
 
     def build_entry(self, query_id: str | None, operation: Operation) -> CommittedBatch | None:
         """What the commit records about the batch; None outside a stream.
@@ -73,6 +77,23 @@ class Turn:
             )
         return replace(entry, query_id=query_id or entry.query_id, operation=operation.hudi_name)
 
+    def remember(self, table: str, entry: CommittedBatch | None, group: str | None) -> None:
+        """Remembers the frame before the batch may become visible.
+
+        Args:
+            table: address of the table.
+            entry: what the commit records.
+            group: job group of the tasks that wrote the rows; None where they cannot know.
+        """
+        if self.frame is not None and entry is not None:
+            taken = Taken(entry.query_id, entry.batch_id, self.frame.find_run(group), self.frame, self.identity.owner)
+            FRAMES.add(table, self.identity.sink_id, taken)
+
+    def forget(self, table: str) -> None:
+        """Forgets the frame: nothing of the batch is visible."""
+        if self.frame is not None:
+            FRAMES.drop(table, self.identity.sink_id, self.identity.owner)
+
 
 def find_turn(ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[WriterIdentity, Lease]) -> Turn | None:
     """The batch as it is to be written; None where it was committed before.
@@ -87,7 +108,7 @@ def find_turn(ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[
 
     Raises:
         BatchOrderError: the batch id is lower than the last committed one, or equal but of another query; or its query
-            does not go on where the last one ended.
+            does not go on where the last one ended; or the batch is committed, and has another end or other rows.
     """
     identity, lease = who
     if batch.batch_id is None:
@@ -103,9 +124,12 @@ def find_turn(ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[
         lease.hold(identity)
         entry = _find_entry(ledger, snapshot, batch, identity)
     if entry is None:
+        if batch.frame is not None:
+            now = Taken(identity.query_id, batch.batch_id, None, batch.frame, identity.owner)
+            check_is_repeat(snapshot.storage.base_uri, identity.sink_id, now)
         return None
     end = None if batch.positions is None else batch.positions.load_end()
-    return Turn(identity, replace(entry, positions=end or ()))
+    return Turn(identity, replace(entry, positions=end or ()), batch.frame)
 
 
 def _find_entry(
@@ -116,7 +140,15 @@ def _find_entry(
         return None
     last = ledger.find_last_batch(snapshot, identity.sink_id)
     load_start = None if batch.positions is None else batch.positions.load_start
-    verdict = already_committed(last, batch.batch_id, identity.query_id, identity.sink_id, load_start)
+
+    def load_end(number: int) -> Positions | None:
+        if batch.positions is None or batch.batch_id is None:
+            return None
+        if number == batch.batch_id:
+            return batch.positions.load_end()
+        return batch.positions.load_start() if number + 1 == batch.batch_id else None
+
+    verdict = already_committed(last, batch.batch_id, identity.query_id, identity.sink_id, load_start, load_end)
     if verdict is Verdict.SKIP:
         return None
     entry = CommittedBatch(batch.batch_id, identity.query_id, epoch=0 if last is None else last.epoch)

@@ -244,6 +244,7 @@ class MicroBatchWriter:
             raise
         except BaseException:
             self._undo(job.pending)
+            job.turn.forget(self.table)
             raise
 
     def _complete(self, job: BatchJob, result: TaskResult) -> TaskResult | None:
@@ -361,6 +362,7 @@ class MicroBatchWriter:
         if others and not seen.completed_writes:  # this is the table's first commit, and an earlier writer failed
             delete_before_first_commit(job.table, job.pending.time)
         written = CommitMetadata(result.stats, job.pending.operation, {}, dict(replaced))
+        job.turn.remember(self.table, entry, result.job_group)
         done = complete_commit(job.pending, written, schema_text, build_extra, self.lease)
         if isinstance(done, CompletedCommit):
             self._commits.keep(done.instant, done.metadata)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from streaming.batch.frames import Frame
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from table.keys.keygen import KeyExpressions
@@ -72,6 +73,7 @@ class Batch:
         operation: the operation of this batch; None: the operation in the writer's options.
         sink_id: the sink whose batch it is, if it is not a batch of the stream; None: the sink of the writer's options.
         positions: where the query's sources stand; None: that is not recorded.
+        frame: the rows as the caller's frame; None: a batch that was committed before is skipped, whatever it brings.
         driver_bytes: bytes of the rows, if they came to Spark's driver, which writes them; else 0.
     """
 
@@ -84,4 +86,5 @@ class Batch:
     operation: Operation | None = None
     sink_id: str | None = None
     positions: BatchPositions | None = None
+    frame: Frame | None = None
     driver_bytes: int = 0

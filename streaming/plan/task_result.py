@@ -29,6 +29,7 @@ class TaskResult:
         examples: some of the bad rows, as text.
         quarantined: names of the files that hold the bad rows, if they were put aside.
         query_id: the streaming query of the task, if the task knows it.
+        job_group: Spark's job group of the task, which is the run of the query unless code of the caller set another.
         lookup: the cost of looking up keys.
     """
 
@@ -41,6 +42,7 @@ class TaskResult:
     examples: tuple[str, ...] = ()
     quarantined: tuple[str, ...] = ()
     query_id: str | None = None
+    job_group: str | None = None
     lookup: LookupCounts = field(default_factory=LookupCounts)
 
     def __add__(self, other: "TaskResult") -> "TaskResult":
@@ -93,5 +95,6 @@ def sum_results(results: Iterable[TaskResult]) -> TaskResult:
         examples=tuple(text for result in every for text in result.examples)[:EXAMPLES],
         quarantined=tuple(name for result in every for name in result.quarantined),
         query_id=next((result.query_id for result in reversed(every) if result.query_id), None),
+        job_group=next((result.job_group for result in reversed(every) if result.job_group), None),
         lookup=sum((result.lookup for result in every), LookupCounts()),
     )

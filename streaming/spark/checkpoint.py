@@ -52,9 +52,10 @@ class QueryCheckpoint:
         return CheckpointPositions(self, batch_id)
 
     def load_end(self, batch_id: int) -> Positions | None:
-        """Where the sources stand after a batch; None: the file cannot be read, which is logged once."""
-        if self._last is not None and self._last[0] == batch_id:
-            return self._last[1]
+        """Where the sources stand after a batch; None: the file cannot be read, which is logged once.
+
+        It is read each time: a checkpoint that has lost offsets gets another file of that name.
+        """
         try:
             found = decode_offset_log(self._storage.read(f"offsets/{batch_id}").decode())
         except (FileNotFoundError, StorageError, ValueError) as error:
@@ -69,6 +70,8 @@ class QueryCheckpoint:
         Spark writes where a Kafka source began into ``sources/N/0``. Other sources do not tell.
         """
         if batch_id > 0:
+            if self._last is not None and self._last[0] == batch_id - 1:
+                return self._last[1]
             return self.load_end(batch_id - 1)
         end = self.load_end(batch_id)
         if end is None:

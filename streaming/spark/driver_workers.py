@@ -14,13 +14,13 @@ from streaming.plan.task_result import TaskResult
 from streaming.spark.carried import ArrowTask
 from streaming.spark.schema import to_arrow_schema
 from streaming.spark.worker_failure import failure_of
-from streaming.spark.workers import QUERY_ID_PROPERTY
+from streaming.spark.workers import JOB_GROUP_PROPERTY, QUERY_ID_PROPERTY
 from streaming.task.in_process import InProcessWorkers
 from table.columns.conform import conform
 from table.errors import InvalidConfigError
 from table.keys.keygen import KeyExpressions
 
-_SENT = "rows binary, bytes bigint, query_id string"
+_SENT = "rows binary, bytes bigint, query_id string, job_group string"
 _MB = 1024 * 1024
 
 
@@ -32,11 +32,13 @@ class CollectedRows:
         rows: in the order of Spark's partitions.
         size_bytes: of the rows in memory.
         query_id: the streaming query of the tasks that sent them; None outside a stream, and where there was no task.
+        job_group: the job group of these tasks (`TaskResult.job_group`).
     """
 
     rows: pa.Table
     size_bytes: int
     query_id: str | None
+    job_group: str | None = None
 
 
 def collect_rows(rows: DataFrame, most_bytes: int) -> CollectedRows:
@@ -75,18 +77,19 @@ def collect_rows(rows: DataFrame, most_bytes: int) -> CollectedRows:
         for batch in pa.ipc.open_stream(row.rows)
     ]
     query_id = next((row.query_id for row in sent if row.query_id is not None), None)
-    return CollectedRows(pa.concat_tables(pieces) if pieces else schema.empty_table(), size_bytes, query_id)
+    job_group = next((row.job_group for row in sent if row.job_group is not None), None)
+    return CollectedRows(pa.concat_tables(pieces) if pieces else schema.empty_table(), size_bytes, query_id, job_group)
 
 
 def _make_sender(most_bytes: int) -> ArrowTask:
     """The function that sends the rows of a task. It is nested, so Spark pickles it by value."""
-    query_id_property = QUERY_ID_PROPERTY
+    properties = QUERY_ID_PROPERTY, JOB_GROUP_PROPERTY
 
     def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa  # noqa: PLC0415
         from pyspark import TaskContext  # noqa: PLC0415
 
-        columns = {"rows": pa.binary(), "bytes": pa.int64(), "query_id": pa.string()}
+        columns = {"rows": pa.binary(), "bytes": pa.int64(), "query_id": pa.string(), "job_group": pa.string()}
 
         def told(*values: object) -> pa.RecordBatch:
             return pa.RecordBatch.from_arrays(
@@ -94,15 +97,15 @@ def _make_sender(most_bytes: int) -> ArrowTask:
             )
 
         context, total = TaskContext.get(), 0
-        query_id = context.getLocalProperty(query_id_property) if context is not None else None
+        query_id, job_group = (None, None) if context is None else map(context.getLocalProperty, properties)
         for batch in batches:
             total += batch.nbytes
             if total <= most_bytes and len(batch):
                 sink = pa.BufferOutputStream()
                 with pa.ipc.new_stream(sink, batch.schema) as stream:
                     stream.write_batch(batch)
-                yield told(sink.getvalue().to_pybytes(), 0, None)
-        yield told(None, total, query_id)
+                yield told(sink.getvalue().to_pybytes(), 0, None, None)
+        yield told(None, total, query_id, job_group)
 
     return send
 
@@ -117,8 +120,9 @@ class DriverWorkers(InProcessWorkers):
 
     def __init__(self, collected: CollectedRows, threads: int) -> None:
         super().__init__(collected.rows, parallelism=threads, workers=threads)
-        self._query_id = collected.query_id
+        self._query_id, self._job_group = collected.query_id, collected.job_group
 
     def write(self, keys: KeyExpressions, plan: TaskPlan) -> list[TaskResult]:
-        """See `InProcessWorkers.write`. The results name the query whose tasks sent the rows."""
-        return [replace(result, query_id=self._query_id) for result in super().write(keys, plan)]
+        """See `InProcessWorkers.write`. The results name the query whose tasks sent the rows, and its run."""
+        results = super().write(keys, plan)
+        return [replace(result, query_id=self._query_id, job_group=self._job_group) for result in results]

@@ -1,11 +1,13 @@
 """Spark as the engine of a sink: it opens batches and knows which queries run."""
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from streaming.batch.frames import Frame
 from streaming.batch.workers import Batch
 from streaming.spark.checkpoint import QueryCheckpoint, tell_temporary_checkpoint
 from streaming.spark.driver_workers import CollectedRows, DriverWorkers, collect_rows
@@ -15,15 +17,19 @@ from streaming.spark.environment import (
     check_session,
     is_query_over,
     load_environment,
+    mark_of_run,
 )
 from streaming.spark.spread import spread_over
 from streaming.spark.workers import SparkWorkers
 from streaming.task.in_process import count_cores
 from table.errors import InvalidConfigError
+from table.log import get_logger
 from table.options.choices import WriteLocation
 from table.options.write_options import WriteOptions
 from table.storage.interface import Storage
 from table.transaction.heartbeat import WriterIdentity
+
+log = get_logger("hudistream.sink")
 
 
 class SparkEngine:
@@ -42,6 +48,7 @@ class SparkEngine:
         self._environment: Environment | None = None
         self._asked_in_stream = False
         self._told_query_id: str | None = None
+        self._job_group: str | None = None  # as the tasks told it that were asked last
         self._spark: SparkSession | None = None
 
     def open_micro_batch(self, rows: DataFrame, batch_id: int) -> Batch:
@@ -62,6 +69,29 @@ class SparkEngine:
             spread=spread_over(rows.sparkSession, environment.parallelism),
             positions=None if self._checkpoint is None else self._checkpoint.positions_of(batch_id),
         )
+
+    def frame_of(self, rows: DataFrame) -> Frame:
+        """The frame of a micro-batch, as a later call with the same number can be compared with it."""
+        try:
+            plan: int | None = rows.semanticHash()
+        except Exception as error:  # noqa: BLE001 a batch is written without it; only its own object is its repeat then
+            log.debug("frame_has_no_hash", error=str(error))
+            plan = None
+        # the process remembers the frame longer than both live
+        known, told = weakref.ref(rows), weakref.WeakMethod(self._tell_group)
+
+        def ask_group() -> str | None:
+            tell = told()
+            return None if tell is None else tell()
+
+        def ask_mark() -> str | None:
+            found = known()
+            return None if found is None else mark_of_run(found.sparkSession)
+
+        return Frame(known, plan, ask_group, ask_mark)
+
+    def _tell_group(self) -> str | None:
+        return self._job_group
 
     def check(self, rows: object) -> None:
         """Refuses rows that cannot be written outside a stream.
@@ -86,7 +116,9 @@ class SparkEngine:
         """The rows on the driver. Services run there, too."""
         self._spark = rows.sparkSession
         check_session(self._spark)
-        return collect_rows(rows, self._options.tasks.driver_bytes)
+        collected = collect_rows(rows, self._options.tasks.driver_bytes)
+        self._job_group = collected.job_group
+        return collected
 
     def _driver_batch(self, collected: CollectedRows) -> Batch:
         threads = self._options.tasks.insert_parallelism or count_cores()
@@ -99,7 +131,7 @@ class SparkEngine:
             told = collected.query_id
             if told is None and self._checkpoint is None:  # there was no task
                 told = self._collect(spark.range(1)).query_id
-            return self._find_query_id(spark, told)
+            return self._find_query_id(spark, told, is_new=True)
 
         query_id = ask()
         self._tell_checkpoint(query_id)
@@ -113,19 +145,28 @@ class SparkEngine:
 
     def _ask_query_id(self, rows: DataFrame) -> str | None:
         environment = self._load_environment(rows, of_stream=True, anew=True)
-        return self._find_query_id(rows.sparkSession, environment.query_id)
+        return self._find_query_id(rows.sparkSession, environment.query_id, is_new=True)
 
-    def _find_query_id(self, spark: SparkSession, told: str | None) -> str | None:
+    def _find_query_id(self, spark: SparkSession, told: str | None, *, is_new: bool = False) -> str | None:
         """The streaming query's id, from its checkpoint or from a worker.
 
         Args:
             told: by a worker; None: it did not know.
+            is_new: whether the worker told it for this batch.
 
         Raises:
-            InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``.
+            InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``; the checkpoint is that
+                of another query.
         """
         if self._checkpoint is not None:
-            return self._checkpoint.read_query_id()
+            recorded = self._checkpoint.read_query_id()
+            if is_new and told not in (None, recorded):
+                raise InvalidConfigError(
+                    f"hudistream.checkpoint.location is the checkpoint of the query {recorded}, and the batch is of "
+                    f"the query {told}: give the checkpointLocation of the query that this sink belongs to; nothing "
+                    "was written"
+                )
+            return recorded
         if told is None and type(spark).__module__.startswith("pyspark.sql.connect"):
             raise InvalidConfigError(
                 "under Spark Connect the streaming query's id is not known to the sink: set "
@@ -139,6 +180,7 @@ class SparkEngine:
         check_session(self._spark)
         if self._environment is None or anew or (of_stream and not self._asked_in_stream):
             self._environment = load_environment(self._spark, self._options, self._storage)
+            self._job_group = self._environment.job_group
             self._asked_in_stream = of_stream
             self._tell_checkpoint(self._environment.query_id)
         return self._environment

@@ -5,7 +5,7 @@ Loaded once per process, in one small job of the first batch.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from streaming.spark.carried import DIFFERS, LACKS, ArrowTask, by_value
 from streaming.spark.worker_failure import diagnose_worker
-from streaming.spark.workers import QUERY_ID_PROPERTY
+from streaming.spark.workers import JOB_GROUP_PROPERTY, QUERY_ID_PROPERTY
 from table import clock
 from table.config.table_config import PROPERTIES_FILE
 from table.errors import InvalidConfigError
@@ -33,6 +33,7 @@ _ASKED = {
     "spark.dynamicAllocation.enabled": "",
     "spark.dynamicAllocation.maxExecutors": "",
 }
+_MARK = "hudistream.run"
 _CLOCK_TOLERANCE_S = 60.0
 _PROBED_ROWS = 4096  # more than the number of tasks that run at once
 
@@ -44,10 +45,12 @@ class Environment:
     Attributes:
         query_id: the id of the streaming query; None outside a stream.
         parallelism: the largest number of tasks that write a batch.
+        job_group: the job group of the workers' tasks: the run of the query, unless code of the caller set another.
     """
 
     query_id: str | None
     parallelism: int
+    job_group: str | None = field(default=None, compare=False)
 
 
 def check_session(spark: SparkSession) -> None:
@@ -94,6 +97,21 @@ def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
     return query_id is not None and query_id not in {query.id for query in spark.streams.active}
 
 
+def mark_of_run(spark: SparkSession) -> str | None:
+    """A mark that the frames of one run of a query share, and that those of another run have not.
+
+    Spark clones the session for each run, so the mark is a setting of the session. None: it is the application's own
+    session, which outlives the runs, or one of Spark Connect, where each run has a Python process of its own.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect") or spark is SparkSession.builder.getOrCreate():
+        return None
+    mark = spark.conf.get(_MARK, None)
+    if mark is None:
+        mark = clock.fresh_uuid()
+        spark.conf.set(_MARK, mark)
+    return mark
+
+
 def load_environment(spark: SparkSession, options: WriteOptions, storage: Storage) -> Environment:
     """Asks the workers, in one job of as many tasks as the application runs at once.
 
@@ -121,7 +139,7 @@ def load_environment(spark: SparkSession, options: WriteOptions, storage: Storag
         )
     conf = {name: spark.conf.get(name, default) for name, default in _ASKED.items()}
     parallelism = choose_parallelism(conf, options.tasks.insert_parallelism, len(answers))
-    return Environment(answers[0].get("query_id"), parallelism)
+    return Environment(answers[0].get("query_id"), parallelism, answers[0].get("job_group"))
 
 
 def choose_parallelism(conf: Mapping[str, Any], configured: int | None, slots: int) -> int:
@@ -239,7 +257,8 @@ def _make_question(storage: Storage) -> ArrowTask:
     On a node without pyarrow Spark itself fails, and does not always name the node. Only then a plain UDF asks again
     (`_name_bare_worker`): for that job the JVM loads and compiles a way to Python that no batch takes, 1 s.
     """
-    query_id_property, sent, looked_for = QUERY_ID_PROPERTY, by_value(storage), PROPERTIES_FILE
+    properties = {"query_id": QUERY_ID_PROPERTY, "job_group": JOB_GROUP_PROPERTY}
+    sent, looked_for = by_value(storage), PROPERTIES_FILE
 
     def look_around(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in numbers:  # Spark ends a worker that has not read all that was sent, and starts another one
@@ -256,7 +275,7 @@ def _make_question(storage: Storage) -> ArrowTask:
         facts: dict[str, object] = {
             "host": socket.gethostname(),
             "python": platform.python_version(),
-            "query_id": context.getLocalProperty(query_id_property) if context is not None else None,
+            **{name: None if context is None else context.getLocalProperty(key) for name, key in properties.items()},
         }
         try:
             import streaming.task.append  # noqa: F401, PLC0415

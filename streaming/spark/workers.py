@@ -38,6 +38,7 @@ from table.records.merge import ARRIVAL_COLUMN
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
 QUERY_ID_PROPERTY = "sql.streaming.queryId"
+JOB_GROUP_PROPERTY = "spark.jobGroup.id"  # a streaming query puts the id of its run there
 RESULT = StructType([StructField("result", StringType())])
 
 
@@ -222,7 +223,8 @@ def _write_on_worker(
         result = run_task(plan, token, _conformed(plan, schema, key_column, batches))
     forget_finders()  # for the next task of this process
     if not result.is_empty:
-        result = replace(result, query_id=context.getLocalProperty(QUERY_ID_PROPERTY))
+        query_id, job_group = map(context.getLocalProperty, (QUERY_ID_PROPERTY, JOB_GROUP_PROPERTY))
+        result = replace(result, query_id=query_id, job_group=job_group)
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
 
 

@@ -50,6 +50,15 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     return FsspecStorage(text.rstrip("/"), protocol, root, given)
 
 
+def one_spelling(address: str) -> str:
+    """One spelling for the address of a storage (`Storage.base_uri`), so that two of them can be compared.
+
+    Symbolic links are resolved. Two stores with the same names of buckets are not told apart.
+    """
+    scheme, found, place = address.partition("://")
+    return f"{_SCHEMES.get(scheme, scheme)}://{place.rstrip('/')}" if found else os.path.realpath(address)
+
+
 def _check_no_secrets(text: str) -> None:
     """Refuses an address that holds a password or a key: logs, errors and summaries show addresses.
 

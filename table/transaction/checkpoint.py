@@ -153,8 +153,12 @@ def already_committed(
     query_id: str | None,
     sink_id: str,
     load_start: Callable[[], Positions | None] | None = None,
+    load_end: Callable[[int], Positions | None] | None = None,
 ) -> Verdict:
     """Whether a batch must be written or was committed before. No batch is skipped or written twice without notice.
+
+    A batch of the same query is the batch that was committed only if it ends where that one ended. Spark plans a batch
+    anew, with other rows, if the checkpoint has lost its newest offsets.
 
     Another query has another checkpoint. Its batch is accepted with any number if its sources start at the positions
     after the last batch. Once that has happened, batch ids of different queries cannot be compared any more.
@@ -165,10 +169,13 @@ def already_committed(
         query_id: query of that batch; None outside a stream.
         sink_id: id of the sink, for the message.
         load_start: loads the positions of the query's sources before the batch. Called only if the query is another.
+        load_end: loads where the query's checkpoint has its sources after a batch of this id. Called only if the query
+            is the same, for the last batch.
 
     Raises:
-        BatchOrderError: the sources of another query start at other positions; or their positions are not known, and
-            the id is not above the last one, or the ids cannot be compared.
+        BatchOrderError: the checkpoint has another end of the last batch than its commit; the sources of another query
+            start at other positions; or their positions are not known, and the id is not above the last one, or the
+            ids cannot be compared.
     """
     if last is None:
         return Verdict.WRITE
@@ -186,6 +193,8 @@ def already_committed(
                 "these rows are to be written, give the sink another "
                 "hoodie.datasource.write.streaming.checkpoint.identifier"
             )
+    if same_query and batch_id >= last.batch_id and last.positions and load_end is not None:
+        _check_same_end(last, sink_id, load_end(last.batch_id))
     if batch_id > last.batch_id and (same_query or not last.epoch):
         return Verdict.WRITE
     if same_query and batch_id == last.batch_id:
@@ -204,6 +213,27 @@ def already_committed(
         "another hoodie.datasource.write.streaming.checkpoint.identifier, if the table has none of these rows (an "
         "insert would double them). With Kafka a new query goes on where the last one ended, if both sinks name the "
         "checkpointLocation of their query in hudistream.checkpoint.location"
+    )
+
+
+def _check_same_end(last: CommittedBatch, sink_id: str, planned: Positions | None) -> None:
+    """Refuses a query whose checkpoint and whose last commit tell different things of one batch.
+
+    Args:
+        planned: positions after the last batch by the checkpoint; None: it does not tell.
+
+    Raises:
+        BatchOrderError: names the offsets between the two.
+    """
+    broken = None if planned is None else find_break(last.positions, planned, "the checkpoint has its end at")
+    if broken is None:
+        return
+    raise BatchOrderError(
+        f"batch {last.batch_id} of sink {sink_id!r} is committed, and the checkpoint of its query ({last.query_id}) "
+        f"has another batch of that number: {broken}. The checkpoint has lost its newest offsets, or is an older copy, "
+        "and Spark has planned the batch anew. Undo the commit of that batch (hudistream rollback PATH INSTANT "
+        "--force) and start the stream: it writes the batch as it is planned now. Or start a Kafka stream with an "
+        "empty checkpoint and startingOffsets from hudistream.starting_offsets(path): it goes on where the table ends"
     )
 
 

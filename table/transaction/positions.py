@@ -78,12 +78,13 @@ def position_of(offsets: Offsets) -> str:
     return canonical(json.dumps({topic: {str(n): at for n, at in found.items()} for topic, found in offsets.items()}))
 
 
-def find_break(end: Positions, start: Positions) -> str | None:
+def find_break(end: Positions, start: Positions, told: str = "this query begins at") -> str | None:
     """Why a batch does not continue at the end of an earlier one, in words; None if it does.
 
     Args:
         end: positions of the sources after the earlier batch.
         start: positions of the sources before the later batch.
+        told: what the start is called where the offsets of a source are not known to be Kafka's.
     """
     if len(end) != len(start):
         return f"the earlier query read {len(end)} sources, and this one reads {len(start)}"
@@ -92,11 +93,20 @@ def find_break(end: Positions, start: Positions) -> str | None:
             continue
         offsets, begin = kafka_offsets(before), kafka_offsets(now)
         if offsets is None or begin is None:
-            return f"source {number} ended at {before}, and this query begins at {now}"
+            return f"source {number} ended at {before}, and {told} {now}{_between(before, now)}"
         parts = _find_breaks(offsets, begin)
         if parts:
             return "; ".join(parts)
     return None
+
+
+def _between(before: str | None, now: str | None) -> str:
+    """What a skipped part means, where positions are plain numbers, as those of Spark's rate source."""
+    first, last = (None if position is None else json.loads(position) for position in (before, now))
+    if type(first) is not int or type(last) is not int:
+        return ""
+    what = "be lost" if last > first else "be written a second time"
+    return f": what comes after {min(first, last)}, up to {max(first, last)}, would {what}"
 
 
 def _find_breaks(offsets: Offsets, begin: Offsets) -> list[str]:

@@ -70,6 +70,28 @@ def test_a_new_query_goes_on_where_the_table_ends_and_its_batches_are_committed_
     assert (row["batch_id"], row["query_id"], row["epoch"]) == (0, "c", 2)
 
 
+@pytest.mark.parametrize(("end", "told"), [(26, "offsets 20 to 25 would be lost"), (15, "written a second time")])
+def test_a_batch_that_spark_planned_anew_with_other_rows_is_not_skipped(path, end, told):
+    with pytest.raises(BatchOrderError, match=told):
+        write(Engine(path), 1, range(10, end), "a", 10, end)
+    assert len(read_table(path)) == 20
+    table = HudiTable.open(path)  # the way out that the error names
+    table.roll_back(Snapshot.load(table).timeline.completed_writes[-1].time, force=True)
+    write(Engine(path), 1, range(10, end), "a", 10, end)
+    assert key_set(read_table(path)) == sorted(f"k{n}" for n in range(end))
+
+
+@pytest.mark.parametrize(("start", "end"), [(10, 20), (None, None), (10, None)])
+def test_a_batch_that_ends_where_it_ended_or_does_not_tell_is_skipped(path, start, end):
+    assert write(Engine(path), 1, range(10, 20), "a", start, end).skipped
+
+
+def test_a_batch_after_one_that_was_skipped_with_other_rows_is_refused(path):
+    with pytest.raises(BatchOrderError, match="offsets 20 to 25 would be lost"):
+        write(Engine(path), 2, range(26, 30), "a", 26, 30)
+    assert write(Engine(path), 2, range(20, 30), "a", None, 30).instant_time
+
+
 @pytest.mark.parametrize(("start", "told"), [(10, "written a second time"), (25, "would be lost")])
 def test_a_new_query_that_begins_elsewhere_is_refused_before_anything_is_requested(path, start, told):
     before = Snapshot.load(HudiTable.open(path)).timeline.instants

@@ -30,6 +30,7 @@ RESULTS = st.builds(
     examples=st.lists(TEXT, max_size=EXAMPLES).map(tuple),
     quarantined=TEXTS,
     query_id=st.none() | TEXT.filter(bool),
+    job_group=st.none() | TEXT.filter(bool),
     lookup=st.builds(LookupCounts, *[COUNTS] * 6),
 )
 

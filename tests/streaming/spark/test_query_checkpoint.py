@@ -33,6 +33,36 @@ def test_the_checkpoint_of_another_query_is_refused(spark, tmp_path):
     assert len(read_table(path)) == 0
 
 
+def test_the_checkpoint_of_another_query_proves_no_batch(spark, tmp_path):
+    """The checkpoint names the query that wrote batch 0, and the batch 0 at hand is of another query."""
+    path, checkpoint, other = (str(tmp_path / name) for name in ("t", "c", "d"))
+    run(source(spark, str(tmp_path / "in"), 1), HudiSink(path, located(checkpoint)), checkpoint)
+    with pytest.raises(Exception, match="is the checkpoint of the query"):
+        run(source(spark, str(tmp_path / "in2"), 1), HudiSink(path, located(checkpoint)), other)
+    assert keys(path) == expected(0, 50)
+
+
+def test_a_batch_that_spark_plans_anew_behind_lost_offsets_is_refused(spark, tmp_path):
+    path, checkpoint, folder = str(tmp_path / "t"), str(tmp_path / "c"), str(tmp_path / "in")
+    sink = HudiSink(path, located(checkpoint))
+    run(source(spark, folder, 3), sink, checkpoint)
+    for name in ("offsets", "commits"):
+        for file in ("2", ".2.crc"):
+            if os.path.exists(f"{checkpoint}/{name}/{file}"):
+                os.remove(f"{checkpoint}/{name}/{file}")
+    for again in (sink, HudiSink(path, located(checkpoint))):  # what a sink has read before proves nothing
+        with pytest.raises(Exception, match="has another batch of that number") as error:
+            run(source(spark, folder, 4), again, checkpoint)
+        assert '{"logOffset":3}' in str(error.value)
+    assert keys(path) == expected(0, 150)
+    table = HudiTable.open(path)
+    sink.stop()
+    again.stop()
+    table.roll_back(table.history(1)["instant"][0].as_py(), force=True)
+    run(source(spark, folder, 4), HudiSink(path, located(checkpoint)), checkpoint)
+    assert keys(path) == expected(0, 200)  # batch 2 has the files of two batches now
+
+
 def test_positions_that_cannot_be_read_are_told_once(tmp_path, logs):
     os.makedirs(tmp_path / "c" / "offsets")
     (tmp_path / "c" / "offsets" / "1").write_text("v7\n{}\n{}")

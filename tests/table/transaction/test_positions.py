@@ -190,5 +190,42 @@ def test_another_query_is_let_in_by_its_positions_alone(last, batch_id, query_id
         assert already_committed(last, batch_id, query_id, "s", lambda: start) is verdict
 
 
+@pytest.mark.parametrize(
+    ("recorded", "planned", "batch_id", "verdict"),
+    [
+        ((at(p0=5),), (at(p0=5),), 57, Verdict.SKIP),
+        ((at(p0=5),), (at(p0=5),), 58, Verdict.WRITE),
+        ((at(p0=5),), (at(p0=9),), 57, "t-0: offsets 5 to 8 would be lost"),
+        ((at(p0=5),), (at(p0=9),), 58, "t-0: offsets 5 to 8 would be lost"),  # an earlier version skipped batch 57
+        ((at(p0=5),), (at(p0=3),), 57, "t-0: offsets 3 to 4 would be written a second time"),
+        (("4",), ("7",), 57, "what comes after 4, up to 7, would be lost"),
+        (("7",), ("4",), 57, "what comes after 4, up to 7, would be written a second time"),
+        (('{"logOffset":2}',), ('{"logOffset":3}',), 57, 'the checkpoint has its end at {"logOffset":3}'),
+        ((None,), (None,), 57, Verdict.SKIP),  # the source has sent nothing
+        ((None, at(p0=5)), (None, at(p0=9)), 57, "offsets 5 to 8"),
+        ((None,), (at(p0=9),), 57, "source 0 ended at None"),
+        ((at(p0=5),), None, 57, Verdict.SKIP),  # the checkpoint does not tell
+        ((), (at(p0=5),), 57, Verdict.SKIP),  # the commit does not
+    ],
+)
+def test_a_batch_of_the_same_number_is_the_committed_one_if_it_ends_where_that_ended(
+    recorded, planned, batch_id, verdict
+):
+    last, asked = CommittedBatch(57, "q", positions=recorded), []
+
+    def load_end(number):
+        asked.append(number)
+        return planned
+
+    if isinstance(verdict, str):
+        with pytest.raises(BatchOrderError, match="has another batch of that number") as error:
+            already_committed(last, batch_id, "q", "s", load_end=load_end)
+        assert verdict in str(error.value)
+        assert "hudistream rollback PATH INSTANT --force" in str(error.value)
+    else:
+        assert already_committed(last, batch_id, "q", "s", load_end=load_end) is verdict
+    assert set(asked) <= {57}
+
+
 def test_equal_positions_have_one_spelling():
     assert canonical('{"b": 1, "a": {"y":2,"x":1}}') == canonical('{"a":{"x":1,"y":2},"b":1}')

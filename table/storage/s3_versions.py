@@ -5,10 +5,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from table.errors import InvalidConfigError
-from table.storage.reach import code_of
+from table.storage.reach import COLLISIONS, code_of
 from table.storage.versions import VersionedFile
 
-_CHANGED = ("PreconditionFailed", "ConditionalRequestConflict")  # 412, and 409 beside another request
+_CHANGED = ("PreconditionFailed", *COLLISIONS)  # 412, and 409 beside another request
 _UNKNOWN = "NotImplemented"  # 501: the server knows no conditions
 _GONE = ("NoSuchKey", "404")  # If-Match of an object that was deleted
 

@@ -34,6 +34,7 @@ from table.options.write_options import WriteOptions, parse_options
 from table.quarantine.place import default_folder
 from table.secret_names import shown_value
 from table.storage.opening import open_storage
+from table.storage.reserve import keep_reserve
 from table.transaction.lease_record import this_process
 
 Callback = Callable[[BatchSummary], None]
@@ -123,7 +124,7 @@ class TableSink:
         self.callback_failures = 0
         self._lock = threads.make_lock()
         self._busy: object | None = None  # the thread whose batch is under way
-        self._stopping = False
+        self._stopping = self._has_reserve = False
         self._process = this_process()
         self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
         self._writer = self._make_writer(self._options)
@@ -185,6 +186,9 @@ class TableSink:
         """Writes one batch and calls the callbacks; the caller holds `_one_batch`."""
         named = None if operation is None else OPERATION.read("operation", operation)
         summary = self._writer.write(replace(batch, operation=named))
+        if summary.instant_time is not None and not self._has_reserve:
+            keep_reserve(open_storage(self._path, self._storage_options))
+            self._has_reserve = True
         self._tell(summary)
         return summary
 

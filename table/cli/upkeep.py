@@ -22,6 +22,7 @@ from table.services.rollback.dead_writes import roll_back_dead_writes
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
+from table.storage.reserve import with_reserve
 from table.timeline.instant import Action
 
 FORCE = "also undo batches of streams, although the streams' checkpoints count them as done"
@@ -185,7 +186,7 @@ def _clean(given: argparse.Namespace) -> int:
             say(fates_lines(partitions, every=given.all))
         return 0
     if options.concurrency.is_shared:
-        roll_back_dead_writes(table, options.heartbeat)
+        with_reserve(table.storage, lambda: roll_back_dead_writes(table, options.heartbeat))
     if given.schedule_only:
         requested = [one.time for one in schedule_clean(table, settings).timeline.pending_of(Action.CLEAN)]
         if given.format == "json":
@@ -193,7 +194,8 @@ def _clean(given: argparse.Namespace) -> int:
         else:
             say([f"requested clean {time}" for time in requested] or ["nothing to clean"])
         return 0
-    done = clean(table, settings, due=not given.execute)
+    # whoever types the command wants it now, as --dry-run says it
+    done = clean(table, replace(settings, trigger_commits=0), due=not given.execute)
     if given.format == "json":
         cleans = [{"instant": one.start_time, "deleted": one.deleted, "failed": one.failed} for one in done]
         say_json({"table": table.storage.base_uri, "cleans": cleans})

@@ -26,6 +26,7 @@ _STREAMING = frozenset(
         "PrometheusMetrics",
         "RouterLimits",
         "RowCount",
+        "RunningBatch",
         "Unique",
         "UpkeepSummary",
         "avro_to_json",

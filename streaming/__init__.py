@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streaming.arrow_sink import ArrowSink, write_hudi
     from streaming.batch.failed_batch import FailedBatch
+    from streaming.batch.progress import RunningBatch
     from streaming.batch.summary import BatchSummary
     from streaming.batch.upkeep_summary import UpkeepSummary
     from streaming.erasure import Erasure, erase
@@ -35,6 +36,7 @@ _MODULES = {
     "PrometheusMetrics": "streaming.metrics",
     "RouterLimits": "streaming.hudi_router",
     "RowCount": "streaming.validators",
+    "RunningBatch": "streaming.batch.progress",
     "Unique": "streaming.validators",
     "UpkeepSummary": "streaming.batch.upkeep_summary",
     "avro_to_json": "streaming.spark.avro_values",
@@ -58,6 +60,7 @@ __all__ = [
     "PrometheusMetrics",
     "RouterLimits",
     "RowCount",
+    "RunningBatch",
     "Unique",
     "UpkeepSummary",
     "avro_to_json",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streaming.batch.failed_batch import FailedBatch
+from streaming.batch.progress import RunningBatch
 from streaming.batch.summary import BatchSummary
 from streaming.batch.upkeep_summary import UpkeepSummary
 from table import clock
@@ -88,6 +89,7 @@ class PrometheusMetrics:
         series = _load_series()
         for outcome in _OUTCOMES:  # at 0 from the first batch on: an increase from nothing to 1 is none to Prometheus
             series["batches"].labels(summary.table, outcome)
+        series["running"].labels(summary.table).set(0)
         if isinstance(summary, FailedBatch):
             series["batches"].labels(summary.table, "unknown" if summary.outcome_unknown else "failed").inc()
             return
@@ -111,6 +113,10 @@ class PrometheusMetrics:
             series["batch_seconds"].labels(summary.table).observe(summary.seconds)
         for phase, seconds in summary.phases.items():
             series["seconds"].labels(summary.table, phase).observe(seconds)
+
+    def while_running(self, running: RunningBatch) -> None:
+        """Shows for how long a batch has been running; 0 once it is over."""
+        _load_series()["running"].labels(running.table).set(running.seconds)
 
     def after_upkeep(self, summary: UpkeepSummary) -> None:
         """Adds one run of cleaning and archival."""
@@ -150,6 +156,11 @@ def _load_series() -> dict[str, Any]:
             ["table"],
         )
         _series["last_batch"] = gauge("hudistream_last_batch_id", "The newest batch, skipped ones included", ["table"])
+        _series["running"] = gauge(
+            "hudistream_batch_running_seconds",
+            "How long the batch under way has been running, from ten seconds on; 0: none has been for so long",
+            ["table"],
+        )
         _series["batch_seconds"] = histogram("hudistream_batch_seconds", "Seconds of a whole batch", ["table"])
         _series["lookup"] = counter("hudistream_index_lookup_total", "What looking for keys cost", ["table", "what"])
         _series["index"] = histogram(

@@ -12,6 +12,7 @@ from structlog.contextvars import bound_contextvars
 
 from streaming.batch.failed_batch import FailedBatch, is_interruption
 from streaming.batch.micro_batch import MicroBatchWriter
+from streaming.batch.progress import RunningBatch
 from streaming.batch.replay import replay_rows
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary
@@ -32,6 +33,7 @@ from table.options.write_groups import OPERATION
 from table.options.write_options import WriteOptions, parse_options
 from table.quarantine.place import default_folder
 from table.storage.opening import open_storage
+from table.storage.reserve import keep_reserve
 from table.transaction.lease_record import this_process
 
 Callback = Callable[[BatchSummary], None]
@@ -53,7 +55,8 @@ class TableSink:
             refuse it.
         callbacks: picklable callables that get the `BatchSummary` of every batch afterwards. Their errors are logged
             and counted, and fail no batch. If a callback has a method ``after_upkeep``, it also gets an `UpkeepSummary`
-            after each run of cleaning and archival, in the thread of that run.
+            after each run of cleaning and archival, in the thread of that run. If it has a method ``while_running``,
+            it gets a `RunningBatch` every ten seconds of a batch, in a thread of its own, and one when that batch ends.
         on_failure: picklable callables that get the `FailedBatch` of every failed batch, before its error is raised.
             Their errors are logged and counted. They are never called for a batch that is visible.
         key: column or columns that identify a row; a new table needs it.
@@ -120,11 +123,12 @@ class TableSink:
         self.callback_failures = 0
         self._lock = threads.make_lock()
         self._busy: object | None = None  # the thread whose batch is under way
-        self._stopping = False
+        self._stopping = self._has_reserve = False
         self._process = this_process()
         self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
         self._writer = self._make_writer(self._options)
         self._writer.services.listeners.append(self._tell_upkeep)
+        self._writer.running_listeners.append(self._tell_running)
 
     def _make_writer(self, options: WriteOptions) -> MicroBatchWriter:
         quarantine = None
@@ -181,6 +185,9 @@ class TableSink:
         """Writes one batch and calls the callbacks; the caller holds `_one_batch`."""
         named = None if operation is None else OPERATION.read("operation", operation)
         summary = self._writer.write(replace(batch, operation=named))
+        if summary.instant_time is not None and not self._has_reserve:
+            keep_reserve(open_storage(self._path, self._storage_options))
+            self._has_reserve = True
         self._tell(summary)
         return summary
 
@@ -282,10 +289,16 @@ class TableSink:
             self._call(callback, summary, summary.batch_id)
 
     def _tell_upkeep(self, summary: UpkeepSummary) -> None:
+        self._tell_method("after_upkeep", summary, None)
+
+    def _tell_running(self, running: RunningBatch) -> None:
+        self._tell_method("while_running", running, running.batch_id)
+
+    def _tell_method(self, name: str, told: Any, batch_id: int | None) -> None:
         for callback in self._callbacks:
-            after_upkeep = getattr(callback, "after_upkeep", None)
-            if after_upkeep is not None:
-                self._call(after_upkeep, summary, None)
+            method = getattr(callback, name, None)
+            if method is not None:
+                self._call(method, told, batch_id)
 
     def _call(self, callback: Callable[[Any], None], told: Any, batch_id: int | None) -> None:
         try:

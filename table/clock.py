@@ -114,7 +114,8 @@ def check_skew(last_instant_time: str, epoch_ms: int, zone: str = "UTC") -> None
         raise InvalidConfigError(
             f"the newest instant {last_instant_time} is {ahead_ms / 1000:.0f} s ahead of this machine's "
             f"clock ({format_instant_time(epoch_ms, zone)}, zone {zone}): correct the clock, or the zone in "
-            "hoodie.table.timeline.timezone, or wait until the time has passed"
+            "hoodie.table.timeline.timezone. If the clock of an earlier writer was ahead, wait until the time has "
+            "passed, or read the rows (readers go on) and write them to a new table"
         )
 
 

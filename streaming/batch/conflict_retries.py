@@ -1,5 +1,9 @@
 """Whether a batch that met a conflict is written again, and what it waits for first."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.services import TableServices
 from streaming.batch.workers import Batch
 from table import clock
@@ -9,6 +13,8 @@ from table.options.write_groups import ConcurrencySettings
 from table.transaction.lease import Lease
 
 _PAUSE_S = 0.1  # for the other writer to get on
+
+Answer = TypeVar("Answer")
 
 log = get_logger("hudistream.sink")
 
@@ -30,6 +36,28 @@ class ConflictRetries:
         self._table, self._batch, self._lease, self._services = table, batch, lease, services
         self._left, self._is_shared = concurrency.retries, concurrency.is_shared
         self._has_waited = False
+
+    def run(
+        self, attempt: Callable[[], Answer], explain: Callable[[HudiError], HudiError], progress: BatchProgress
+    ) -> Answer:
+        """Writes the batch, as often as it is to be written again.
+
+        Args:
+            attempt: writes it once.
+            explain: says what a failure comes from.
+            progress: how far the batch is.
+
+        Raises:
+            HudiError: of the last attempt, explained.
+        """
+        while True:
+            try:
+                return attempt()
+            except HudiError as failed:
+                error = explain(failed)
+                progress.phase = "retry"
+                if not self.wait(error, is_new=progress.is_new):
+                    raise error  # noqa: B904 it names its cause
 
     def wait(self, error: HudiError, *, is_new: bool) -> bool:
         """Waits until the batch can be written again. False: it cannot be.

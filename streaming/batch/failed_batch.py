@@ -1,20 +1,15 @@
 """The value that describes a failed batch to users, and the progress of the current batch."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from table.errors import (
-    CommitOutcomeUnknownError,
-    HudiError,
-    InvalidRecordError,
-    LostDataError,
-    TableNotFoundError,
-)
+from table.errors import CommitOutcomeUnknownError, HudiError, InvalidRecordError, LostDataError
 from table.hudi_table import HudiTable
 from table.references.losses import explain_failure
 from table.snapshot import Snapshot
 from table.timeline.commit_cache import CommitCache
+from table.timeline.metadata.commit import WriteStat, total_rows
 
 # Spark's messages for a cancelled job, and for a thread that was interrupted while it waited for a job
 _INTERRUPTED = re.compile(r"SPARK_JOB_CANCELLED|Job \d+ cancelled|part of cancelled job group|\bInterruptedException\b")
@@ -57,8 +52,9 @@ class FailedBatch:
         instant_time: the commit that was begun for it, or None.
         error: the exception that the sink raises.
         outcome_unknown: whether the batch may be visible all the same. Either the store did not say whether it created
-            the commit file, or the batch failed before the writer knew whether an earlier attempt had been committed.
-            If the caller then stores the rows elsewhere, they may exist twice. The next attempt at the batch finds out.
+            the commit file, or the table has a commit of this number, or it could not be asked whether an earlier
+            attempt had been committed. If the caller then stores the rows elsewhere, they may exist twice. The next
+            attempt at the batch finds out.
     """
 
     table: str
@@ -76,21 +72,37 @@ class BatchProgress:
         instant_time: the commit that was begun.
         is_new: whether it is known that no earlier attempt was committed.
         is_visible: whether its commit is complete.
+        phase: what the writer is doing, for the lines of a batch that takes long: ``open`` the table, take the
+            ``lease``, ``recover`` what dead writers left, ``plan``, ``write``, ``commit``, ``after`` the commit; and
+            ``retry``, between two attempts.
+        written: what the tasks wrote, once they are done: rows, updated rows and files.
     """
 
     instant_time: str | None = None
     is_new: bool = False
     is_visible: bool = False
+    phase: str = "open"
+    written: Mapping[str, int] = field(default_factory=dict)
 
     def reset(self) -> None:
         """Begins another batch."""
         self.instant_time, self.is_new, self.is_visible = None, False, False
+        self.phase, self.written = "open", {}
+
+    def note_written(self, stats: Sequence[WriteStat]) -> None:
+        """Notes that the tasks are done and that the commit follows.
+
+        Args:
+            stats: write stats of the files that the tasks wrote.
+        """
+        updated = sum(stat.num_update_writes for stat in stats)
+        self.written = {"rows": total_rows(stats), "updated": updated, "files": len(stats)}
+        self.phase = "commit"
 
     def failed(self, table: str, batch_id: int | None, error: Exception) -> FailedBatch | None:
         """The `FailedBatch` for a batch that raised this error; None if the batch is visible."""
         if self.is_visible:
             return None
         may_be_there = batch_id is not None and not self.is_new
-        may_be_there &= not isinstance(error, TableNotFoundError)  # where there is no table there is no batch
         unknown = may_be_there or isinstance(error, CommitOutcomeUnknownError)
         return FailedBatch(table, batch_id, self.instant_time, error, unknown)

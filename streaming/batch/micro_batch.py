@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from streaming.batch.agreement import Agreement, agree
 from streaming.batch.bad_rows import check_bad_rows
 from streaming.batch.conflict_retries import ConflictRetries
+from streaming.batch.earlier_attempt import look_for_earlier_attempt
 from streaming.batch.exactly_once import Turn, check_name, find_turn
 from streaming.batch.failed_batch import BatchProgress, explain
 from streaming.batch.inline_clustering import cluster_if_due
@@ -19,7 +20,7 @@ from streaming.batch.marker_cleanup import MarkerCleanup
 from streaming.batch.opening import TableOpener, settle_metadata_table, with_lists
 from streaming.batch.partition_advice import PartitionAdvice
 from streaming.batch.profile_cache import ProfileCache, tell_small_files
-from streaming.batch.progress import Progress
+from streaming.batch.progress import Listener, Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
 from streaming.batch.record_index import index_as_of, see_index
 from streaming.batch.recovery import Recovery
@@ -36,11 +37,7 @@ from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
 from streaming.validators import PendingBatch, Validator, find_refusal
 from table import threads
-from table.errors import (
-    BatchRefusedError,
-    CommitOutcomeUnknownError,
-    HudiError,
-)
+from table.errors import BatchRefusedError, CommitOutcomeUnknownError, HudiError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.metadata_table.known_lists import KnownLists
@@ -110,6 +107,7 @@ class MicroBatchWriter:
         lease: this writer's hold on the table, kept between the batches of a stream.
         lock: the table's lock, taken for moments only.
         progress: how far the batch is.
+        running_listeners: are told of a batch that takes long, in a thread of its own.
     """
 
     def __init__(
@@ -133,6 +131,7 @@ class MicroBatchWriter:
         self._advice = PartitionAdvice()
         self._recovery = Recovery(options, self._commits, quarantine, self._cleanup)
         self.progress = BatchProgress()
+        self.running_listeners: list[Listener] = []
         weakref.finalize(self, threads.run_apart, self.lease.release, "hudistream-release")  # at the end of all, too
 
     @property
@@ -158,14 +157,18 @@ class MicroBatchWriter:
         of_stream = batch.batch_id is not None and batch.query_id is not None and batch.sink_id is None
         keeps_table = of_stream or batch.keeps_table or self.lease.is_held  # a stream does until its next batch
         retries = ConflictRetries(self.table, batch, self.lease, self.services, self._options.concurrency)
+        self.progress.reset()
         try:
-            while True:
-                try:
-                    return self._write_once(batch, options, timing)
-                except HudiError as failed:
-                    error = explain(failed, self._opener.reopen, self._commits)
-                    if not retries.wait(error, is_new=self.progress.is_new):
-                        raise error  # noqa: B904 it names its cause
+            with Progress(self.table, batch.batch_id, self.progress, self.running_listeners):
+                return retries.run(
+                    lambda: self._write_once(batch, options, timing),
+                    lambda failed: explain(failed, self._opener.reopen, self._commits),
+                    self.progress,
+                )
+        except Exception as error:
+            me = WriterIdentity(batch.sink_id or self._options.sink.id, batch.query_id, self.lease.owner)
+            look_for_earlier_attempt(self.progress, self._storage, self._ledger, batch.batch_id, me, error)
+            raise
         finally:
             self.lease.end_turn()
             # Do not release between retries: that would withdraw our request for a turn.
@@ -180,6 +183,7 @@ class MicroBatchWriter:
         identity = WriterIdentity(batch.sink_id or options.sink.id, batch.query_id, self.lease.owner)
         opened = self._opener.open(options, batch.workers.schema, batch.batch_id)
         table = replace(opened, lock=self.lock, known_lists=self._known_lists)
+        self.progress.phase = "lease"
         # a batch that is none of the stream takes nothing over from it
         self.lease.hold(identity if batch.sink_id is None else replace(identity, query_id=None))
         self.lease.is_busy = True
@@ -196,13 +200,14 @@ class MicroBatchWriter:
         self.lease.wait_for_turn()
         if not batch.workers.can_repeat:
             self.services.end_clustering()  # others are written again if they meet it
+        self.progress.phase = "recover"
         # Recovery first: it finishes decided instants, and the ledger must see the result.
         snapshot = self._recovery.run(table, identity, self.lease, self.services)
         turn = find_turn(self._ledger, snapshot, batch, (identity, self.lease))
         if turn is None:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
             return BatchSummary(self.table, batch.batch_id, None, skipped=True)
-        self.progress.is_new = True
+        self.progress.is_new, self.progress.phase = True, "plan"
         snapshot = with_lists(snapshot, options)
         job = self._begin(snapshot, batch, options, turn)
         self.progress.instant_time = job.pending.time
@@ -230,13 +235,12 @@ class MicroBatchWriter:
 
     def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
         """Lets the workers write the rows, and makes them visible; None where there was nothing to commit."""
-        progress = Progress(self.table, job.batch_id, job.pending.time)
+        self.progress.phase = "write"
         try:
-            with progress:
-                result = sum_results(workers.write(job.agreed.keys, job.plan)) if job.leaving is None else TaskResult()
-                timing.end("write")
-                progress.note_written(result.stats)
-                return self._complete(job, result)
+            result = sum_results(workers.write(job.agreed.keys, job.plan)) if job.leaving is None else TaskResult()
+            timing.end("write")
+            self.progress.note_written(result.stats)
+            return self._complete(job, result)
         except CommitOutcomeUnknownError:
             self.lease.beat_for(None)
             # the commit file may yet appear, so the files that it names must not be deleted
@@ -366,7 +370,7 @@ class MicroBatchWriter:
         done = complete_commit(job.pending, written, schema_text, build_extra, self.lease)
         if isinstance(done, CompletedCommit):
             self._commits.keep(done.instant, done.metadata)
-            self.progress.is_visible = True
+            self.progress.is_visible, self.progress.phase = True, "after"
         return done
 
     def _undo(self, pending: PendingCommit) -> None:

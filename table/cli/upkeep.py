@@ -4,11 +4,12 @@ import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from table import clock
 from table.cli.arguments import add_command, add_format, add_options, load_options, open_table
 from table.cli.file_lists import explanation_json, explanation_lines, fates_json, fates_lines
 from table.cli.output import UsageError, plural, say, say_json
 from table.inspect.explain import explain_batch, explain_files
-from table.inspect.words import size_text
+from table.inspect.words import age_text, size_text
 from table.options.clustering_settings import LAYOUT
 from table.services.archival.archival import archive
 from table.services.check.check import DEFAULT_SAMPLE, check
@@ -21,8 +22,10 @@ from table.services.compaction.compaction import compact, request_compaction
 from table.services.rollback.dead_writes import roll_back_dead_writes
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
-from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
+from table.services.savepoint.savepoint import create_savepoint, delete_savepoint, load_savepoints
+from table.storage.reserve import with_reserve
 from table.timeline.instant import Action
+from table.timeline.metadata.savepoint import SavepointMetadata
 
 FORCE = "also undo batches of streams, although the streams' checkpoints count them as done"
 
@@ -185,7 +188,7 @@ def _clean(given: argparse.Namespace) -> int:
             say(fates_lines(partitions, every=given.all))
         return 0
     if options.concurrency.is_shared:
-        roll_back_dead_writes(table, options.heartbeat)
+        with_reserve(table.storage, lambda: roll_back_dead_writes(table, options.heartbeat))
     if given.schedule_only:
         requested = [one.time for one in schedule_clean(table, settings).timeline.pending_of(Action.CLEAN)]
         if given.format == "json":
@@ -193,7 +196,8 @@ def _clean(given: argparse.Namespace) -> int:
         else:
             say([f"requested clean {time}" for time in requested] or ["nothing to clean"])
         return 0
-    done = clean(table, settings, due=not given.execute)
+    # whoever types the command wants it now, as --dry-run says it
+    done = clean(table, replace(settings, trigger_commits=0), due=not given.execute)
     if given.format == "json":
         cleans = [{"instant": one.start_time, "deleted": one.deleted, "failed": one.failed} for one in done]
         say_json({"table": table.storage.base_uri, "cleans": cleans})
@@ -262,9 +266,18 @@ def _roll_back(given: argparse.Namespace) -> int:
 
 
 def _list_savepoints(given: argparse.Namespace) -> int:
-    found = open_table(given).load_timeline().completed_of(Action.SAVEPOINT)
-    say([instant.time for instant in found] or ["no savepoints"])
+    found = load_savepoints(open_table(given))
+    say([f"{time}  {_savepoint_text(metadata)}" for time, metadata in found] or ["no savepoints"])
     return 0
+
+
+def _savepoint_text(metadata: SavepointMetadata | None) -> str:
+    """Age, author and comment of a savepoint."""
+    if metadata is None:
+        return "its file is damaged: `hudistream check` says more"
+    age = age_text((clock.now_ms() - metadata.made_ms) / 1000)
+    by = f" by {metadata.user}" if metadata.user else ""
+    return f"made {age} ago{by}: {metadata.comment or 'no comment'}"
 
 
 def _create_savepoint(given: argparse.Namespace) -> int:

@@ -50,6 +50,8 @@ class Backlog:
         commits_since_compaction: delta commits since the last compaction; None in a copy-on-write table.
         pending_compactions: compactions requested and not completed.
         active_instants: completed writes on the active timeline, which archival shortens.
+        commits_since_savepoint: completed writes from the oldest savepoint on; None without one. They, and the
+            services beside them, cannot be archived.
     """
 
     commits_since_clean: int | None
@@ -58,6 +60,7 @@ class Backlog:
     commits_since_compaction: int | None
     pending_compactions: int
     active_instants: int
+    commits_since_savepoint: int | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -229,13 +232,7 @@ def _to_look_at(
                 "`hudistream compact`, or look why the stream's compactions fail"
             ),
         )
-    if is_far_behind(backlog.active_instants, archive):
-        held = f" (the savepoint {facts.savepoints[0]} holds archival)" if facts.savepoints else ""
-        way = "set hoodie.archive.automatic=true, or run `hudistream archive`"
-        if facts.savepoints:
-            way = f"delete it when it is no longer needed (`hudistream savepoint delete PATH {facts.savepoints[0]}`)"
-        count, most = backlog.active_instants, archive.max_commits
-        yield Verdict.LOOK, f"the active timeline has {count} commits, and archival keeps {most}{held}: {way}"
+    yield from _held_archival(facts, archive)
     if facts.live_files > _FEW_FILES and facts.small_files > _SMALL_SHARE * facts.live_files:
         yield (
             Verdict.LOOK,
@@ -244,6 +241,23 @@ def _to_look_at(
                 "a partition path together; fewer paths, fewer buckets or less frequent batches make larger ones"
             ),
         )
+
+
+def _held_archival(facts: Health, archive: ArchiveSettings) -> Iterable[tuple[Verdict, str]]:
+    """A savepoint is told as soon as archival would go past it: what it holds grows with each commit."""
+    count, most, held = facts.backlog.active_instants, archive.max_commits, facts.backlog.commits_since_savepoint
+    text = f"the active timeline has {count} commits, and archival keeps {most}"
+    if held is not None and held > most:
+        first = facts.savepoints[0]
+        yield (
+            Verdict.LOOK,
+            (
+                f"{text} (the savepoint {first} holds archival): delete it when it is no longer needed (`hudistream "
+                f"savepoint delete PATH {first}`); until then `.hoodie` grows with each commit, and all batches list it"
+            ),
+        )
+    elif is_far_behind(count, archive):
+        yield Verdict.LOOK, f"{text}: set hoodie.archive.automatic=true, or run `hudistream archive`"
 
 
 def rows_per_minute(times: Sequence[str], figures: Iterable[CommitFigures]) -> float | None:
@@ -285,6 +299,7 @@ def _count_files(groups: Sequence[FileGroup], small_bytes: int) -> tuple[int, in
 def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup]) -> Backlog:
     cleans = snapshot.timeline.completed_of(Action.CLEAN)
     writes = snapshot.timeline.writes_by_time
+    savepoints = snapshot.timeline.completed_of(Action.SAVEPOINT)
     old = [
         file.size_bytes
         for group in groups
@@ -300,6 +315,7 @@ def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup]) -> Backlog:
         len(commits_since_compaction(snapshot.timeline)) if on_logs else None,
         len(snapshot.timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)),
         len(writes),
+        sum(write.time >= savepoints[0].time for write in writes) if savepoints else None,
     )
 
 

@@ -10,6 +10,7 @@ from table.config.metadata_indexes import FILES
 from table.config.table_config import load_table_config
 from table.errors import CorruptFileError, StorageError, UnsupportedTableError
 from table.files.hfile.read_hfile import HFile
+from table.log import get_logger
 from table.metadata_table.groups import read_records
 from table.metadata_table.metadata_table import MADE, MetadataTable, check_compactions, find_slice, is_making
 from table.metadata_table.record_codec import decode_record
@@ -18,6 +19,8 @@ from table.storage.interface import Storage
 from table.timeline.instant import WRITE_ACTIONS
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, FileSlice, committed_instants
+
+log = get_logger("hudistream.metadata_table")
 
 
 class FileLists:
@@ -148,3 +151,21 @@ def decode_key(key: bytes) -> str:
 
 Failures = (UnsupportedTableError, CorruptFileError, StorageError, FileNotFoundError)
 """What makes a caller ask the store instead."""
+
+
+def tell_not_used(event: str, table: str, error: Exception) -> None:
+    """Logs that a reader asks the store instead of the metadata table.
+
+    A metadata table that is behind, or that has what is not read here, is nothing to look at. One that is damaged is:
+    each reader pays for it, and a writer drops it.
+
+    Args:
+        event: name of the event.
+        table: the table's address.
+        error: one of `Failures`.
+    """
+    if isinstance(error, UnsupportedTableError):
+        log.info(event, table=table, why=str(error))
+        return
+    hint = "the rows are not touched; `hudistream check PATH --repair` drops a damaged metadata table, to be made again"
+    log.warning(event, table=table, why=str(error), hint=hint)

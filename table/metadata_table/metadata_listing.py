@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from table.log import get_logger
-from table.metadata_table.file_lists import Failures, FileLists, load_file_lists
+from table.metadata_table.file_lists import Failures, FileLists, load_file_lists, tell_not_used
 from table.storage.interface import FileInfo, Storage, join
 from table.view.listing import Narrow
 from table.view.store_listing import StorageListing
-
-log = get_logger("hudistream.metadata_table")
 
 
 class MetadataListing:
@@ -43,7 +40,7 @@ class MetadataListing:
 
     def _ask_store(self, error: Exception) -> None:
         self._lists, self._asks_store = None, True
-        log.info("metadata_table_not_used", table=self._store.storage.base_uri, why=str(error))
+        tell_not_used("metadata_table_not_used", self._store.storage.base_uri, error)
 
     def list_partition_paths(self) -> list[str]:  # noqa: D102 as `Listing`
         return self._paths if self._load() is not None else self._store.list_partition_paths()

@@ -112,9 +112,12 @@ def find_slice(entries: list[FileInfo], committed: CommittedInstants) -> FileSli
         committed: instants of the metadata table's own timeline.
 
     Raises:
-        UnsupportedTableError: there is not one file group, but several or none.
+        UnsupportedTableError: there is not one file group, but several.
+        CorruptFileError: there is none.
     """
     slices = slices_in(FILES, entries, committed)
+    if not slices:
+        raise CorruptFileError("the metadata table has no file with the lists of files")
     if len(slices) != 1:
         raise UnsupportedTableError(f"the metadata table has {len(slices)} file groups for files, and should have one")
     return slices[0]
@@ -198,12 +201,12 @@ def count_groups(entries: Iterable[FileInfo]) -> int:
         entries: of `MetadataTable.list_files`.
 
     Raises:
-        UnsupportedTableError: the index has no files.
+        CorruptFileError: the index has no files.
     """
     files = (file for of_kind in parse_data_files("", entries) for file in of_kind)
     count = len({file.file_id for file in files})
     if not count:
-        raise UnsupportedTableError("an index of the metadata table has no files")
+        raise CorruptFileError("an index of the metadata table has no files")
     return count
 
 

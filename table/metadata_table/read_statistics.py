@@ -11,9 +11,8 @@ import pyarrow as pa
 from table.config.metadata_indexes import COLUMN_STATS
 from table.config.table_config import TableConfig
 from table.files.column_ranges import ColumnRange, widen
-from table.log import get_logger
 from table.metadata_table.column_stats import StatsCodec, is_indexed, newest_values, widened_value
-from table.metadata_table.file_lists import Failures
+from table.metadata_table.file_lists import Failures, tell_not_used
 from table.metadata_table.groups import SliceRecords, read_records
 from table.metadata_table.index_definitions import load_statistics
 from table.metadata_table.index_keys import group_of_key, stats_key
@@ -21,8 +20,6 @@ from table.metadata_table.metadata_table import MetadataTable, count_groups, sli
 from table.metadata_table.record_codec import schema_of
 from table.storage.interface import Storage
 from table.view.file_group import DataFile, FileSlice, committed_instants
-
-log = get_logger("hudistream.metadata_table")
 
 _FOOTER_BYTES = 64 * 1024  # that a reader asks for at the end of a base file
 
@@ -54,7 +51,7 @@ def load_ranges(
             return {}
         return index.ranges(kinds, [file for found in slices for file in found.files])
     except Failures as error:
-        log.info("metadata_table_not_used", table=storage.base_uri, why=str(error))
+        tell_not_used("metadata_table_not_used", storage.base_uri, error)
         return {}
 
 

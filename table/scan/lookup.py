@@ -15,8 +15,7 @@ from table.errors import InvalidConfigError, UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
 from table.index.key_lookup import positions_of
-from table.log import get_logger
-from table.metadata_table.file_lists import Failures
+from table.metadata_table.file_lists import Failures, tell_not_used
 from table.metadata_table.read_record_index import see_record_index
 from table.scan.as_of import AsOf
 from table.scan.partition_guarantee import with_folder_values
@@ -28,8 +27,6 @@ from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import FileSlice
 
 _INDEX_PAYS = 32  # files: the index has ten file groups or more, and each costs some requests
-
-log = get_logger("hudistream.read")
 
 
 def lookup(
@@ -98,7 +95,7 @@ def _by_index(table: HudiTable, plan: ScanPlan, keys: pa.Array) -> ScanPlan | No
             return None
         places = seen.as_of(now).find(keys).values()
     except Failures as error:
-        log.info("record_index_not_used", table=table.storage.base_uri, why=str(error))
+        tell_not_used("record_index_not_used", table.storage.base_uri, error)
         return None
     groups = {(place.partition_path, place.file_id) for place in places}
     kept = tuple(one for one in plan.slices if (one.partition_path, one.file_id) in groups)

@@ -5,6 +5,7 @@ Paths are relative to the table.
 `table.storage.local` and `table.storage.remote` implement it; `table.storage.opening` chooses one.
 """
 
+import errno
 import posixpath
 import re
 from abc import ABC, abstractmethod
@@ -422,4 +423,7 @@ def _without_scheme(path: str) -> str:
 
 def failed(verb: str, path: str, error: Exception) -> StorageError:
     """The error for a failed call of the store."""
-    return StorageError(f"could not {verb} {path!r}: {error}")
+    hint = ""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "; `hudistream clean PATH --set hoodie.clean.commits.retained=1` frees space also on a full disk"
+    return StorageError(f"could not {verb} {path!r}: {error}{hint}")

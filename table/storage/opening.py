@@ -10,9 +10,10 @@ import fsspec
 
 from table.errors import InvalidConfigError
 from table.secret_names import is_secret
+from table.storage.backend import open_backend
 from table.storage.interface import Storage
 from table.storage.local import LocalStorage
-from table.storage.remote import FsspecStorage, open_backend
+from table.storage.remote import FsspecStorage
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs", "abfss": "abfs"}
 

@@ -4,24 +4,34 @@ A store answers "403" or "no such container" and names neither the bucket nor th
 the table's address, the endpoint, or the credentials. The error names all three.
 """
 
+import errno
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 _S3, _AZURE, _GCS = ("s3", "s3a"), ("abfs", "az", "adl"), ("gs", "gcs")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "InvalidBucketName", "FilesystemNotFound")
+_RUN_OUT = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired")
 _DENIED = (
-    "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
-    "TokenRefreshRequired", "AuthenticationFailed", "AuthorizationFailure", "AuthorizationPermissionMismatch",
+    "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", *_RUN_OUT, "InvalidToken",
+    "AuthenticationFailed", "AuthorizationFailure", "AuthorizationPermissionMismatch",
     "InvalidAuthenticationInfo",
 )  # fmt: skip
 _DENIED_STATUS = (401, 403)
+# a key that was deleted answers as one that never was; the answer to HEAD has no body, and so no other code than 400
+_EXPIRED = (*_RUN_OUT, "InvalidToken", "InvalidAccessKeyId", "400")
+COLLISIONS = ("ConditionalRequestConflict", "OperationAborted")  # 409: another request for the object is under way
 _ELSEWHERE = ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
 _NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError", "ClientAuthenticationError")
 _NO_ANSWER = (
     "EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ClientConnectorDNSError",
     "ServiceRequestError", "ConnectionRefusedError", "ConnectionError",
 )  # fmt: skip
+_IS_DENIED = "the store denies access: correct the credentials, or grant this identity the rights to read and write"
+_HAVE_EXPIRED = (
+    "the credentials have expired: renew them where this process finds them (environment, profile, role), and the next "
+    "request takes them; storage_options are those of the sink or reader: make a new one with others"
+)
 _SHOWN = 4  # characters of an access key that an error shows at either end
 
 
@@ -43,7 +53,9 @@ class Reach:
         return f"bucket {self.bucket!r} at {self.endpoint} as {self.identity}"
 
 
-def reach_of(protocol: str, root: str, options: Mapping[str, Any], environment: Mapping[str, str]) -> Reach | None:
+def reach_of(
+    protocol: str, root: str, options: Mapping[str, Any], environment: Mapping[str, str], sent: str | None = None
+) -> Reach | None:
     """How a store is reached (pure); None for an unknown backend.
 
     Args:
@@ -51,10 +63,11 @@ def reach_of(protocol: str, root: str, options: Mapping[str, Any], environment: 
         root: the table's address without its scheme.
         options: the options of fsspec's file system.
         environment: the variables of the process. From them a client takes the settings that the options leave out.
+        sent: the access key id that was sent to S3, if it is known: the environment may have another one now.
     """
     bucket = root.strip("/").partition("/")[0]
     if protocol in _S3:
-        return Reach(bucket, *_s3(options, environment))
+        return Reach(bucket, *_s3(options, environment, sent))
     if protocol in _AZURE:
         return Reach(bucket, *_azure(options, environment))
     if protocol in _GCS:
@@ -81,10 +94,29 @@ def why_refused(error: BaseException) -> str | None:
     if kinds & set(_NO_IDENTITY) and not status & set(_DENIED_STATUS):
         return "no credentials were found: give storage_options, or set the store's environment variables"
     if codes & set(_DENIED) or status & set(_DENIED_STATUS) or "PermissionError" in kinds:
-        return "the store denies access: correct the credentials, or grant this identity the rights to read and write"
+        return _HAVE_EXPIRED if codes & set(_RUN_OUT) else _IS_DENIED
     if kinds & set(_NO_ANSWER):
         return "nothing answers there: correct the endpoint, or wait until the store is back"
     return None
+
+
+def are_expired(error: BaseException) -> bool:
+    """Whether the store no longer takes the credentials that were sent, so that others may do (pure)."""
+    return code_of(error) in _EXPIRED
+
+
+def is_unmet(error: BaseException) -> bool:
+    """Whether a store refused to create a file because the file exists (pure).
+
+    Args:
+        error: with the client's error as its cause; s3fs raises EINVAL for "precondition failed".
+    """
+    return getattr(error.__cause__, "errno", None) == errno.EINVAL or "PreconditionFailed" in str(error.__cause__)
+
+
+def is_collision(error: BaseException) -> bool:
+    """Whether a store refused a request only because another request for the file was under way (pure)."""
+    return code_of(error) in COLLISIONS or any(code in str(error.__cause__) for code in COLLISIONS)
 
 
 def code_of(error: BaseException | None) -> str:
@@ -109,7 +141,7 @@ def _shortened(identifier: str) -> str:
     return f"{identifier[:_SHOWN]}…{identifier[-_SHOWN:]}"
 
 
-def _s3(options: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str, str]:
+def _s3(options: Mapping[str, Any], environment: Mapping[str, str], sent: str | None) -> tuple[str, str]:
     client = {**(options.get("client_kwargs") or {})}
     region = client.get("region_name") or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     endpoint = (
@@ -119,7 +151,7 @@ def _s3(options: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str
         or environment.get("AWS_ENDPOINT_URL")
         or f"AWS {region or '(no region set)'}"
     )
-    key = options.get("key") or client.get("aws_access_key_id") or environment.get("AWS_ACCESS_KEY_ID")
+    key = sent or options.get("key") or client.get("aws_access_key_id") or environment.get("AWS_ACCESS_KEY_ID")
     profile = options.get("profile") or environment.get("AWS_PROFILE")
     if options.get("anon"):
         return endpoint, "an anonymous client"

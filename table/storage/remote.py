@@ -10,22 +10,23 @@ memory      ``pipe_file(mode="create")``                                     non
 ==========  ===============================================================  =====================================
 """
 
-import errno
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-import fsspec
 import pyarrow as pa
 from fsspec.spec import AbstractBufferedFile
 
 from table import clock
 from table.errors import HudiError, InvalidConfigError, StorageError
+from table.storage.backend import backend_token, open_anew, open_backend, sent_key
 from table.storage.byte_ranges import ByteRange, joined_ranges
+from table.storage.creation import create_if_absent
 from table.storage.interface import (
     OWN_FOLDER,
     READ_AT_ONCE_BYTES,
@@ -36,34 +37,28 @@ from table.storage.interface import (
     join,
     stay_inside,
 )
-from table.storage.reach import code_of, reach_of, why_refused
-from table.storage.s3_copy import MIN_PART_BYTES, S3Upload, abort_upload, begin_upload, delete_objects, read_blocks
+from table.storage.reach import are_expired, code_of, is_unmet, reach_of, why_refused
+from table.storage.s3_copy import (
+    DELETED_AT_ONCE,
+    MIN_PART_BYTES,
+    S3Upload,
+    abort_upload,
+    begin_upload,
+    delete_objects,
+    read_blocks,
+)
 from table.storage.s3_listing import list_entries, read_object
 from table.storage.s3_versions import get_version, put_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 from table.version import SIGN
 
-_CONFLICT_RETRIES = 5
 _LISTINGS_AT_ONCE = 16
 _S3 = ("s3", "s3a")
 _CREATES = ("create", "write")
 _PROVEN: set[tuple[str, str]] = set()  # backend and bucket where a second creation of a file was seen to fail
 
 
-def open_backend(protocol: str, options: Mapping[str, Any]) -> Any:
-    """The fsspec file system, of which fsspec keeps one instance per process, and in older versions one per thread.
-
-    Listings are not cached: if another thread, process or instance changes a folder, a cached listing hides files
-    from `open` and `ls`.
-
-    Args:
-        protocol: fsspec's name of the backend.
-        options: arguments of the backend's constructor.
-
-    Raises:
-        ValueError, ImportError: no installed backend opens the protocol.
-    """
-    return fsspec.filesystem(protocol, **{**options, "use_listings_cache": False})
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -93,28 +88,41 @@ class FsspecStorage(Storage):
     def _is_s3(self) -> bool:
         return self.protocol in _S3
 
-    @contextmanager
-    def _told(self, verb: str, path: str) -> Iterator[None]:
-        """Turns every error of the backend into one of hudistream: errors of botocore and aiohttp are not OSErrors.
+    def _ask(self, verb: str, path: str, call: Callable[[Any, str], Answer]) -> Answer:
+        """Calls the backend, and turns each of its errors into one of hudistream: not all of them are OSErrors.
+
+        If the store says that the credentials have expired, the backend is opened anew, and the call is repeated once:
+        a request that was refused has done nothing.
+
+        Args:
+            verb: what is done, for messages.
+            path: relative to the table.
+            call: gets the backend and the path's address there.
 
         Raises:
             FileNotFoundError, FileExistsError: unchanged, because they are answers; but a file that is created lacks
                 nothing but its bucket.
-            StorageError: for every other error; it names the bucket, the endpoint and the identity.
+            StorageError: for every other error; it names the bucket, the endpoint and the identity that was sent.
         """
+        fs, full = self._fs, self._full(path)
         try:
-            yield
-        except FileNotFoundError as error:
-            if verb in _CREATES or code_of(error) == "NoSuchBucket":
-                raise self._failed(verb, path, error) from error
-            raise
+            try:
+                return call(fs, full)
+            except Exception as error:
+                if not are_expired(error):
+                    raise
+                fs = open_anew(self.protocol, self.options, fs)
+                return call(fs, full)
         except (FileExistsError, HudiError):
             raise
         except Exception as error:
-            raise self._failed(verb, path, error) from error
+            is_answer = isinstance(error, FileNotFoundError) and code_of(error) != "NoSuchBucket"
+            if is_answer and verb not in _CREATES:
+                raise
+            raise self._failed(verb, path, error, fs) from error
 
-    def _failed(self, verb: str, path: str, error: Exception) -> StorageError:
-        reach = reach_of(self.protocol, self.root, self.options, os.environ)
+    def _failed(self, verb: str, path: str, error: Exception, fs: Any) -> StorageError:
+        reach = reach_of(self.protocol, self.root, self.options, os.environ, sent_key(fs))
         told = " ".join(str(error).split()) or type(error).__name__
         why = why_refused(error) if reach else None
         return StorageError(
@@ -122,10 +130,7 @@ class FsspecStorage(Storage):
         )
 
     def read(self, path: str) -> bytes:  # noqa: D102
-        with self._told("read", path):
-            return (
-                read_object(self._fs, self._full(path)) if self._is_s3 else bytes(self._fs.cat_file(self._full(path)))
-            )
+        return self._ask("read", path, read_object if self._is_s3 else lambda fs, full: bytes(fs.cat_file(full)))
 
     def list_dir(self, path: str) -> list[FileInfo]:  # noqa: D102
         return self._list(path)
@@ -139,10 +144,12 @@ class FsspecStorage(Storage):
 
     def _list(self, path: str, prefix: str = "") -> list[FileInfo]:
         """Entries of a folder; on S3 only those whose names begin with the prefix."""
-        fs, full = self._fs, self._full(path)
+        full = self._full(path)
         try:
-            with self._told("list", path):
-                entries = list_entries(fs, full, prefix=prefix) if self._is_s3 else fs.ls(full, detail=True)
+            if self._is_s3:
+                entries = self._ask("list", path, partial(list_entries, prefix=prefix))
+            else:
+                entries = self._ask("list", path, lambda fs, full: fs.ls(full, detail=True))
         except (FileNotFoundError, NotADirectoryError):
             return []
         found = []
@@ -154,13 +161,13 @@ class FsspecStorage(Storage):
         return found
 
     def list_tree(self, path: str) -> dict[str, FileInfo]:  # noqa: D102
-        fs, full = self._fs, self._full(path)
+        full = self._full(path)
         try:
-            with self._told("list", path):
-                if self._is_s3:
-                    entries = {entry["name"]: entry for entry in list_entries(fs, full, deep=True)}
-                else:
-                    entries = fs.find(full, detail=True)
+            if self._is_s3:
+                listed = self._ask("list", path, partial(list_entries, deep=True))
+                entries = {entry["name"]: entry for entry in listed}
+            else:
+                entries = self._ask("list", path, lambda fs, full: fs.find(full, detail=True))
         except FileNotFoundError:
             return {}
         start = full.strip("/") + "/"
@@ -172,28 +179,11 @@ class FsspecStorage(Storage):
         return found
 
     def exists(self, path: str) -> bool:  # noqa: D102
-        with self._told("look for", path):
-            return bool(self._fs.exists(self._full(path)))
+        return self._ask("look for", path, lambda fs, full: bool(fs.exists(full)))
 
     def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: ARG002, D102
         self._prove_exclusive()
-        for _ in range(_CONFLICT_RETRIES):
-            try:
-                with self._told("create", path):
-                    self._fs.pipe_file(self._full(path), data, mode="create")
-            except FileExistsError:
-                return False
-            except StorageError as error:
-                # S3 answers 409 while two requests race
-                if _is_unmet(error):
-                    if self.exists(path):
-                        return False
-                elif "ConditionalRequestConflict" not in str(error.__cause__):
-                    raise
-                clock.sleep_s(0.1)
-            else:
-                return True
-        raise StorageError(f"could not create {path!r}: the store kept answering that requests collide")
+        return create_if_absent(self._ask, path, data, keeps_marks=self._is_s3)
 
     def _prove_exclusive(self) -> None:
         """Refuses a store that overwrites files, before the first file is created: all commits rely on creation.
@@ -211,29 +201,28 @@ class FsspecStorage(Storage):
 
     @property
     def _place(self) -> tuple[str, str]:
-        return self._fs._fs_token, self.root.strip("/").partition("/")[0]  # noqa: SLF001 of protocol and options
+        return backend_token(self.protocol, self.options), self.root.strip("/").partition("/")[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = (self.base_uri, self.protocol, self.root, self.options)
         return _sent_along, (*given, self._place in _PROVEN)
 
     def _try_twice(self, path: str) -> None:
-        full, is_exclusive = self._full(path), False
+        is_exclusive = False
         try:
-            with self._told("create", path):
-                self._fs.pipe_file(full, SIGN, mode="create")
-                self._fs.pipe_file(full, SIGN, mode="create")
+            for _ in range(2):
+                self._ask("create", path, lambda fs, full: fs.pipe_file(full, SIGN, mode="create"))
         except FileExistsError:
             is_exclusive = True
         except StorageError as error:
-            is_exclusive = _is_unmet(error)
+            is_exclusive = is_unmet(error)
             if not is_exclusive and not isinstance(
                 error.__cause__, TypeError
             ):  # the backend does not know the argument
                 raise
         finally:
             with suppress(Exception):
-                self._fs.rm_file(full)
+                self._fs.rm_file(self._full(path))
         if not is_exclusive:
             raise InvalidConfigError(
                 f"the store of {self.base_uri!r} cannot create a file only if it is absent: of two creations the "
@@ -242,8 +231,7 @@ class FsspecStorage(Storage):
             )
 
     def put(self, path: str, data: bytes) -> None:  # noqa: D102
-        with self._told("write", path):
-            self._fs.pipe_file(self._full(path), data)
+        self._ask("write", path, lambda fs, full: fs.pipe_file(full, data))
 
     @property
     def has_versions(self) -> bool:  # noqa: D102
@@ -252,21 +240,18 @@ class FsspecStorage(Storage):
     def read_versioned(self, path: str, timeout_s: float = REQUEST_TIMEOUT_S) -> VersionedFile | None:  # noqa: D102
         if not self._is_s3:
             return super().read_versioned(path, timeout_s)
-        with self._told("read", path):
-            return get_version(self._fs, self._full(path), timeout_s)
+        return self._ask("read", path, lambda fs, full: get_version(fs, full, timeout_s))
 
     def replace_if(  # noqa: D102
         self, path: str, data: bytes, version: str | None, timeout_s: float = REQUEST_TIMEOUT_S
     ) -> str | None:
         if not self._is_s3:
             return super().replace_if(path, data, version, timeout_s)
-        with self._told("replace", path):
-            return put_version(self._fs, self._full(path), data, version, timeout_s)
+        return self._ask("replace", path, lambda fs, full: put_version(fs, full, data, version, timeout_s))
 
     def _delete(self, path: str) -> bool:
         try:
-            with self._told("delete", path):
-                self._fs.rm_file(self._full(path))
+            self._ask("delete", path, lambda fs, full: fs.rm_file(full))
         except FileNotFoundError:
             return False
         return True
@@ -275,17 +260,30 @@ class FsspecStorage(Storage):
         if not self._is_s3:
             return super().delete_many(paths, pool)
         checked = [path for path in paths if self._may_delete(path)]
-        failed_ones = delete_objects(self._fs, [self._full(path) for path in checked])
-        return frozenset(path for path in paths if path not in checked or self._full(path) in failed_ones)
+        failed_ones = self._delete_objects(checked)
+        return frozenset(path for path in paths if path not in checked or path in failed_ones)
 
     def _delete_all(self, paths: Sequence[str]) -> None:
         if not self._is_s3:
             super()._delete_all(paths)
         elif paths:
-            missed = delete_objects(self._fs, [self._full(path) for path in paths])
+            missed = self._delete_objects(paths)
             if missed:
                 more = f" and {len(missed) - 1} more" if len(missed) > 1 else ""
-                raise StorageError(f"could not delete {min(missed)!r}{more}: the store refused, or did not answer")
+                first = min(missed)
+                raise StorageError(f"could not delete {first!r}{more}: {missed[first]}")
+
+    def _delete_objects(self, paths: Sequence[str]) -> dict[str, str]:
+        """Deletes objects whose paths the caller has checked. Returns those that may remain, each with the reason."""
+        missed: dict[str, str] = {}
+        for at in range(0, len(paths), DELETED_AT_ONCE):
+            some = {self._full(path): path for path in paths[at : at + DELETED_AT_ONCE]}
+            try:
+                said = self._ask("delete", paths[at], partial(delete_objects, paths=tuple(some)))
+                missed.update((some[full], reason) for full, reason in said.items())
+            except (StorageError, FileNotFoundError) as error:
+                missed.update(dict.fromkeys(some.values(), str(error)))
+        return missed
 
     def remove_empty_dir(self, path: str) -> bool:
         """Removes an empty folder of the memory file system; object stores have no folders."""
@@ -304,19 +302,17 @@ class FsspecStorage(Storage):
         """Does nothing: object stores have no folders."""
 
     def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:  # noqa: D102
-        with self._told("open", path):
-            full = self._full(path)
-            if not (self._is_s3 and size):
-                return pa.PythonFile(self._fs.open(full, "rb"), mode="r")
-            if size <= READ_AT_ONCE_BYTES:
-                return pa.BufferReader(read_object(self._fs, full))
-            source = self._fs.open(full, "rb", size=size)
-            source.details = {"name": full, "size": size, "type": "file"}  # otherwise the first read requests them
-            return pa.PythonFile(source, mode="r")
+        if not (self._is_s3 and size):
+            return self._ask("open", path, lambda fs, full: pa.PythonFile(fs.open(full, "rb"), mode="r"))
+        if size <= READ_AT_ONCE_BYTES:
+            return pa.BufferReader(self._ask("open", path, read_object))
+        full = self._full(path)
+        source = self._ask("open", path, lambda fs, full: fs.open(full, "rb", size=size))
+        source.details = {"name": full, "size": size, "type": "file"}  # otherwise the first read requests them
+        return pa.PythonFile(source, mode="r")
 
     def read_part(self, path: str, start: int, end: int) -> bytes:  # noqa: D102
-        with self._told("read", path):
-            return bytes(self._fs.cat_file(self._full(path), start=start, end=end))
+        return self._ask("read", path, lambda fs, full: bytes(fs.cat_file(full, start=start, end=end)))
 
     @property
     def calls_at_once(self) -> int:  # noqa: D102
@@ -329,19 +325,16 @@ class FsspecStorage(Storage):
     def stage(self, instant_time: str, path: str) -> Stage:  # noqa: D102
         if not self._is_s3:
             return Stage(instant_time)
-        with self._told("begin", path):
-            return Stage(instant_time, begin_upload(self._fs, self._full(path)))
+        return Stage(instant_time, self._ask("begin", path, begin_upload))
 
     def revoke(self, path: str, ticket: str) -> None:  # noqa: D102
         if ticket:
-            with self._told("abort the upload of", path):
-                abort_upload(self._fs, self._full(path), ticket)
+            self._ask("abort the upload of", path, lambda fs, full: abort_upload(fs, full, ticket))
 
     def open_output(self, path: str, stage: Stage | None = None) -> OutputFile:  # noqa: D102
-        with self._told("create", path):
-            if stage is not None and stage.ticket:
-                return S3Upload(self._fs, self._full(path), stage.ticket)
-            return self._fs.open(self._full(path), "wb")  # type: ignore[no-any-return]
+        if stage is not None and stage.ticket:
+            return S3Upload(self._ask, path, stage.ticket)
+        return self._ask("create", path, lambda fs, full: fs.open(full, "wb"))  # type: ignore[no-any-return]
 
     def open_copy(  # noqa: D102
         self, source: str, ranges: Sequence[ByteRange], path: str, stage: Stage | None = None
@@ -353,24 +346,22 @@ class FsspecStorage(Storage):
         except BaseException as error:
             with suppress(StorageError):
                 self.discard(path, stage, sink)
-            if isinstance(error, FileNotFoundError):
-                raise self._failed("copy", source, error) from error
-            raise
+            if isinstance(error, HudiError) or not isinstance(error, Exception):
+                raise
+            raise self._failed("copy", source, error, self._fs) from error
         return sink
 
     def _copy_pieces(self, source: str, pieces: Sequence[ByteRange], sink: OutputFile) -> None:
-        with self._told("copy", source):
-            if isinstance(sink, S3Upload) and sum(piece.length for piece in pieces) >= MIN_PART_BYTES:
-                sink.copy_from(self._full(source), pieces)
-                return
-            for piece in pieces:
-                for block in read_blocks(self._fs, self._full(source), piece):
-                    sink.write(block)
+        if isinstance(sink, S3Upload) and sum(piece.length for piece in pieces) >= MIN_PART_BYTES:
+            sink.copy_from(source, pieces)
+            return
+        for piece in pieces:
+            for block in read_blocks(self._ask, source, piece):
+                sink.write(block)
 
     def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002, D102
         if isinstance(output, S3Upload):
-            with self._told("publish", path):
-                output.complete()
+            output.complete()
 
     def discard(self, path: str, stage: Stage | None, output: OutputFile) -> None:  # noqa: ARG002, D102
         try:
@@ -380,15 +371,10 @@ class FsspecStorage(Storage):
                 output.closed = True  # otherwise the garbage collector uploads its bytes, in any thread
                 output.discard()
         except Exception as error:
-            raise self._failed("abort the upload of", path, error) from error
+            raise self._failed("abort the upload of", path, error, self._fs) from error
 
     def sync(self, path: str) -> None:
         """Does nothing: an object is durable once it exists."""
-
-
-def _is_unmet(error: StorageError) -> bool:
-    """Whether the store refused to create a file that exists: s3fs raises EINVAL for "precondition failed"."""
-    return getattr(error.__cause__, "errno", None) == errno.EINVAL or "PreconditionFailed" in str(error.__cause__)
 
 
 def _sent_along(

@@ -3,37 +3,45 @@
 No function here takes a pattern: keys are taken literally, ``*`` and ``?`` included.
 """
 
-import errno
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
+from table.errors import StorageError
+from table.storage.backend import Ask
 from table.storage.byte_ranges import ByteRange
 
 MIN_PART_BYTES = 5 * 1024 * 1024  # S3's least size of a part, except the last
 _UPLOAD_PART_BYTES = 8 * 1024 * 1024
 _COPY_PART_BYTES = 1024 * 1024 * 1024
 _READ_BYTES = 8 * 1024 * 1024
-_DELETED_AT_ONCE = 1000
+DELETED_AT_ONCE = 1000
 
 
-def read_blocks(fs: Any, source: str, piece: ByteRange) -> Iterator[bytes]:
-    """A piece of an object, some megabytes at a time.
+def read_blocks(ask: Ask, source: str, piece: ByteRange) -> Iterator[bytes]:
+    """A piece of a file, some megabytes at a time.
 
     Args:
-        fs: fsspec file system.
-        source: ``bucket/key`` of the object.
+        ask: the store.
+        source: path of the file.
         piece: the bytes to read.
 
     Raises:
-        OSError: when the store refuses, or the piece ends behind the end of the object.
+        StorageError: when the store refuses, or the piece ends behind the end of the file.
     """
     stop = piece.start + piece.length
     for start in range(piece.start, stop, _READ_BYTES):
         end = min(stop, start + _READ_BYTES)
-        block = fs.cat_file(source, start=start, end=end)
+        block = ask("copy", source, partial(_read_block, start=start, end=end))
         if len(block) != end - start:
-            raise OSError(errno.EIO, f"the file ends after {start + len(block)} bytes, {stop} were to be read")
+            raise StorageError(
+                f"could not copy {source!r}: the file ends after {start + len(block)} bytes, {stop} were to be read"
+            )
         yield block
+
+
+def _read_block(fs: Any, full: str, start: int, end: int) -> bytes:
+    return bytes(fs.cat_file(full, start=start, end=end))
 
 
 def begin_upload(fs: Any, target: str) -> str:
@@ -54,40 +62,48 @@ def abort_upload(fs: Any, target: str, upload: str) -> None:
             raise
 
 
-def delete_objects(fs: Any, paths: Sequence[str]) -> frozenset[str]:
-    """Deletes objects by their exact names, a thousand in a request. Returns the names that could not be deleted."""
-    failed: set[str] = set()
-    for at in range(0, len(paths), _DELETED_AT_ONCE):
-        some = paths[at : at + _DELETED_AT_ONCE]
-        bucket = fs.split_path(some[0])[0]
-        by_key = {fs.split_path(path)[1]: path for path in some}
-        try:
-            said = fs.call_s3(
-                "delete_objects", Bucket=bucket, Delete={"Objects": [{"Key": key} for key in by_key], "Quiet": True}
-            )
-        except Exception:  # noqa: BLE001 what was not deleted is reported, whatever the reason
-            failed.update(some)
-        else:
-            failed.update(by_key[error["Key"]] for error in said.get("Errors", ()))
-    return frozenset(failed)
+def delete_objects(fs: Any, _: str, paths: Sequence[str]) -> dict[str, str]:
+    """Deletes objects of one bucket by their exact names, in one request.
+
+    Args:
+        fs: s3fs file system.
+        paths: each ``bucket/key``; at most `DELETED_AT_ONCE`.
+
+    Returns:
+        Those that may remain, each with what the store said. If the store names an object that it was not asked for,
+        its answer proves nothing, and all may remain.
+
+    Raises:
+        Exception: any error of s3fs.
+    """
+    by_key = {fs.split_path(path)[1]: path for path in paths}
+    bucket = fs.split_path(paths[0])[0]
+    asked = {"Objects": [{"Key": key} for key in by_key], "Quiet": True}
+    errors = fs.call_s3("delete_objects", Bucket=bucket, Delete=asked).get("Errors") or ()
+    said = {str(error.get("Key")): f"{error.get('Code')}: {error.get('Message')}" for error in errors}
+    strange = next((key for key in said if key not in by_key), None)
+    if strange is not None:
+        reason = f"the store's answer names {strange!r}, which was not to be deleted ({said[strange]})"
+        return dict.fromkeys(paths, reason)
+    return {by_key[key]: reason for key, reason in said.items()}
 
 
 class S3Upload:
     """An output file that is a multipart upload: the object exists after `complete`.
 
     Args:
-        fs: s3fs file system.
-        target: ``bucket/key`` of the new object.
+        ask: the store.
+        path: of the new file.
         upload: id of the upload, from `begin_upload`.
 
     Raises:
-        OSError: when S3 refuses.
+        StorageError: when S3 refuses.
+        FileNotFoundError: the upload was aborted.
     """
 
-    def __init__(self, fs: Any, target: str, upload: str) -> None:
-        self._fs, self._path, self._upload = fs, target, upload
-        to_bucket, to_key = fs.split_path(target)[:2]
-        self._target = {"Bucket": to_bucket, "Key": to_key}
+    def __init__(self, ask: Ask, path: str, upload: str) -> None:
+        self._ask, self._path, self._upload = ask, path, upload
+        self._target: dict[str, str] = ask("open", path, _object_of)
         self._parts: list[dict[str, Any]] = []
         self._buffer = bytearray()
         self._position = 0
@@ -99,12 +115,11 @@ class S3Upload:
         """Begins the object with pieces of another object, which S3 copies.
 
         Args:
-            source: ``bucket/key`` to copy from.
+            source: path of the file to copy from.
             pieces: bytes to copy; together at least `MIN_PART_BYTES`. Small pieces are downloaded and uploaded, because
                 S3 accepts no small parts.
         """
-        bucket, key = self._fs.split_path(source)[:2]
-        self._source_path, self._source = source, {"Bucket": bucket, "Key": key}
+        self._source_path, self._source = source, self._ask("open", source, _object_of)
         for piece in pieces:
             self._take(piece)
 
@@ -113,7 +128,7 @@ class S3Upload:
         lacking = max(0, MIN_PART_BYTES - len(self._buffer)) if self._buffer else 0
         if piece.length < lacking + MIN_PART_BYTES:
             lacking = piece.length
-        for block in read_blocks(self._fs, self._source_path, ByteRange(piece.start, lacking)):
+        for block in read_blocks(self._ask, self._source_path, ByteRange(piece.start, lacking)):
             self.write(block)
         if piece.length > lacking:
             if self._buffer:
@@ -127,15 +142,22 @@ class S3Upload:
             left = stop - start
             # the rest must not be too short for a part
             size = left if left < _COPY_PART_BYTES + MIN_PART_BYTES else _COPY_PART_BYTES
-            said = self._call(
-                "upload_part_copy", CopySource=self._source, CopySourceRange=f"bytes={start}-{start + size - 1}"
+            said = self._call_part(
+                "upload_part_copy",
+                ("copy", self._source_path),
+                CopySource=self._source,
+                CopySourceRange=f"bytes={start}-{start + size - 1}",
             )
             self._add_part(said["CopyPartResult"]["ETag"])
             start += size
 
-    def _call(self, method: str, **arguments: Any) -> Any:
-        number = len(self._parts) + 1
-        return self._fs.call_s3(method, **self._target, UploadId=self._upload, PartNumber=number, **arguments)
+    def _call(self, method: str, told: tuple[str, str], **arguments: Any) -> Any:
+        """Makes one request about the upload; `told`: what is done and the path, for messages."""
+        given = {**self._target, "UploadId": self._upload, **arguments}
+        return self._ask(*told, lambda fs, _: fs.call_s3(method, **given))
+
+    def _call_part(self, method: str, told: tuple[str, str], **arguments: Any) -> Any:
+        return self._call(method, told, PartNumber=len(self._parts) + 1, **arguments)
 
     def _add_part(self, etag: str) -> None:
         self._parts.append({"PartNumber": len(self._parts) + 1, "ETag": etag})
@@ -150,7 +172,7 @@ class S3Upload:
 
     def _send(self) -> None:
         body, self._buffer = bytes(self._buffer), bytearray()
-        self._add_part(self._call("upload_part", Body=body)["ETag"])
+        self._add_part(self._call_part("upload_part", ("send", self._path), Body=body)["ETag"])
 
     def tell(self) -> int:
         """Bytes so far, the copied bytes included."""
@@ -166,14 +188,14 @@ class S3Upload:
 
     def complete(self) -> None:
         """Completes the upload, after `close`: the object exists afterwards."""
-        self._fs.call_s3(
-            "complete_multipart_upload",
-            **self._target,
-            UploadId=self._upload,
-            MultipartUpload={"Parts": self._parts},
-        )
+        self._call("complete_multipart_upload", ("publish", self._path), MultipartUpload={"Parts": self._parts})
 
     def abort(self) -> None:
         """Aborts the upload: no object comes of it."""
         self.closed = True
-        abort_upload(self._fs, self._path, self._upload)
+        self._ask("abort the upload of", self._path, lambda fs, full: abort_upload(fs, full, self._upload))
+
+
+def _object_of(fs: Any, full: str) -> dict[str, str]:
+    bucket, key = fs.split_path(full)[:2]
+    return {"Bucket": bucket, "Key": key}

@@ -5,10 +5,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from table.errors import InvalidConfigError
-from table.storage.reach import code_of
+from table.storage.reach import COLLISIONS, code_of
 from table.storage.versions import VersionedFile
 
-_CHANGED = ("PreconditionFailed", "ConditionalRequestConflict")  # 412, and 409 beside another request
+_CHANGED = ("PreconditionFailed", *COLLISIONS)  # 412, and 409 beside another request
 _UNKNOWN = "NotImplemented"  # 501: the server knows no conditions
 _GONE = ("NoSuchKey", "404")  # If-Match of an object that was deleted
 
@@ -59,6 +59,7 @@ def put_version(fs: Any, target: str, data: bytes, etag: str | None, timeout_s: 
     condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
 
     async def put() -> str:
+        await fs.set_session()  # without it an instance that has sent nothing yet has no client
         _check_known(await fs.get_s3(bucket), *condition)
         answer = await fs._call_s3("put_object", Bucket=bucket, Key=key, Body=data, **condition)  # noqa: SLF001 as above
         return str(answer["ETag"])

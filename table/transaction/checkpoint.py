@@ -210,9 +210,11 @@ def already_committed(
         f"batch {batch_id} of sink {sink_id!r} {relation} batch {last.batch_id}, which is committed: {reason}. "
         "Start the stream from the checkpoint that wrote the table. If there is none any more, or the stream had no "
         "checkpointLocation, give it one, and either delete the table, to load everything anew, or give the sink "
-        "another hoodie.datasource.write.streaming.checkpoint.identifier, if the table has none of these rows (an "
-        "insert would double them). With Kafka a new query goes on where the last one ended, if both sinks name the "
-        "checkpointLocation of their query in hudistream.checkpoint.location"
+        "another hoodie.datasource.write.streaming.checkpoint.identifier: if it upserts by an ordering field, rows "
+        "that come again change nothing; without an ordering field older values stand until the stream has caught up; "
+        "an insert would double them, so only if the table has none of these rows. With Kafka a new query goes on "
+        "where the last one ended, if both sinks name the checkpointLocation of their query in "
+        "hudistream.checkpoint.location"
     )
 
 

@@ -30,6 +30,7 @@ from table.services.clean.memory import CleanerMemory
 from table.services.clean.plan import find_retained
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo
+from table.storage.reserve import keep_reserve, with_reserve
 from table.takes_path import takes_path
 from table.timeline.active_timeline import (
     begin_instant,
@@ -60,7 +61,8 @@ log = get_logger("hudistream.clean")
 def clean(table: HudiTable, settings: CleanSettings | None = None, *, due: bool = True) -> list[CleanMetadata]:
     """Finishes cleans that were begun; without one, plans a new one if it is due, and executes it.
 
-    Then it removes the folders of emptied partitions, unless a live writer holds the table.
+    Then it removes the folders of emptied partitions, unless a live writer holds the table. On a full disk it gives up
+    the table's reserve first (`table.storage.reserve`).
 
     Args:
         table: the table, or its path.
@@ -73,8 +75,15 @@ def clean(table: HudiTable, settings: CleanSettings | None = None, *, due: bool 
     Raises:
         HudiError: nothing was deleted that is not in a plan on the timeline.
     """
-    settings = settings or CleanSettings()
-    done = carry_out_cleans(schedule_clean(table, settings, due=due), settings)
+    chosen = settings or CleanSettings()
+
+    def clean_by(policy: CleanSettings) -> list[CleanMetadata]:
+        return carry_out_cleans(schedule_clean(table, policy, due=due), policy)
+
+    done, was_full = with_reserve(table.storage, lambda: clean_by(chosen))
+    if was_full:  # the first may have been one that was begun, by a policy that frees less
+        done += clean_by(replace(chosen, trigger_commits=0))
+    keep_reserve(table.storage)
     emptied = [path for outcome in done for path in outcome.plan.emptied]
     if emptied:
         try:

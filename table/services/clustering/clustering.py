@@ -213,8 +213,8 @@ def check_nothing_pending(snapshot: Snapshot, apart_from: str | None = None) -> 
                 f"remove it (`hudistream rollback PATH {pending.time}`), and plan another one then"
             )
         raise ActionPendingError(
-            f"{pending.file_name} is pending: let its writer finish it, or roll it back where its writer is dead "
-            "(`hudistream clean`), and cluster then"
+            f"{pending.file_name} is pending: let its writer finish it, or, where its writer is dead, start the stream "
+            f"again or undo it (`hudistream rollback PATH {pending.time}`), and cluster then"
         )
 
 

@@ -123,9 +123,9 @@ def _request_between_batches(
         clock.sleep_s(min(0.05 * 2**turn, 2.0) * (0.5 + clock.jitter()))
     raise ActionPendingError(
         f"no compaction was requested in {_TURNS} turns; the last time: {why}. Wait for the end of what is pending, or "
-        "roll it back where its writer is dead (`hudistream clean`); beside a stream that never rests let the stream "
-        "request it: set compaction.schedule.enabled=true, and compaction.async.enabled=false to leave its execution "
-        "to `hudistream compact --execute`"
+        "undo it where its writer is dead (`hudistream rollback PATH INSTANT`); beside a stream that never rests let "
+        "the stream request it: set compaction.schedule.enabled=true, and compaction.async.enabled=false to leave its "
+        "execution to `hudistream compact --execute`"
     ) from held
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from table import clock
 from table.config.writable import check_version_written
-from table.errors import ActionPendingError, InvalidConfigError, WriteConflictError
+from table.errors import ActionPendingError, CorruptFileError, InvalidConfigError, WriteConflictError
 from table.files.log.instants import read_instants
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -20,13 +20,33 @@ from table.timeline.active_timeline import (
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.clean import decode_clean_metadata
-from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
+from table.timeline.metadata.savepoint import SavepointMetadata, decode_savepoint, encode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import load_cleaned
 from table.transaction.completion import complete_service
 from table.view.file_group import BaseFile, DataFile
 
 log = get_logger("hudistream.savepoint")
+
+
+@takes_path
+def load_savepoints(table: HudiTable) -> list[tuple[str, SavepointMetadata | None]]:
+    """The savepoints of a table, oldest first: instant time, and what each holds; None where its file is damaged.
+
+    Args:
+        table: the table, or its path.
+
+    Raises:
+        StorageError: the store fails.
+    """
+    found: list[tuple[str, SavepointMetadata | None]] = []
+    for instant in table.load_timeline().completed_of(Action.SAVEPOINT):
+        try:
+            metadata = decode_savepoint(read_instant(table.storage, instant), instant.file_name)
+        except CorruptFileError:
+            metadata = None
+        found.append((instant.time, metadata))
+    return found
 
 
 @takes_path

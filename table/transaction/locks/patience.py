@@ -1,7 +1,7 @@
 """How a writer waits for a lock: attempts with pauses between them (LockManager), one thread at a time."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -10,6 +10,9 @@ from table.errors import BrokenInvariantError, HudiError, StorageError, TableHel
 from table.log import get_logger
 from table.options.lock_settings import LockSettings
 from table.transaction.locks.provider import HeldLock, LockState
+
+WARNS_AFTER_S = 30.0
+_LOOKS_AGAIN_S = 1.0
 
 log = get_logger("hudistream.lock")
 
@@ -30,10 +33,17 @@ class Deadline:
 
     Args:
         wait_ms: milliseconds from now.
+        long_wait: is told that the thread still waits.
     """
 
-    def __init__(self, wait_ms: int) -> None:
+    def __init__(self, wait_ms: int, long_wait: "LongWait | None" = None) -> None:
         self._at_s = clock.monotonic_s() + wait_ms / 1000
+        self._long_wait = long_wait
+
+    def still_waits(self) -> None:
+        """Tells operators, where the wait has become long. Whoever waits otherwise than by `pause` calls it."""
+        if self._long_wait is not None:
+            self._long_wait.tell()
 
     @property
     def left_s(self) -> float:
@@ -49,7 +59,38 @@ class Deadline:
         if self.left_s <= 0:
             return False
         clock.sleep_s(min(seconds, self.left_s))
+        self.still_waits()
         return self.left_s > 0
+
+
+class LongWait:
+    """Warns that a lock has been waited for since long: after 30 s, and each time the wait has doubled.
+
+    Args:
+        place: where the lock is kept.
+        look: finds the state of the lock; None: its state is not known.
+    """
+
+    def __init__(self, place: str, look: Callable[[], LockState | None]) -> None:
+        self._place, self._look = place, look
+        self._started_s, self._next_s = clock.monotonic_s(), WARNS_AFTER_S
+
+    def tell(self) -> None:
+        """Warns if it is time. The state of the lock is looked at only then."""
+        waited_s = clock.monotonic_s() - self._started_s
+        if waited_s < self._next_s:
+            return
+        self._next_s *= 2
+        state = self._look()
+        since_ms = None if state is None else state.since_ms
+        log.warning(
+            "lock_waits_long",
+            lock=self._place,
+            waited_s=round(waited_s, 1),
+            holder=describe_holder(state),
+            created=None if since_ms is None else _moment(since_ms),
+            hint="`hudistream lock show PATH` shows the holder; `hudistream lock break PATH` if its process is dead",
+        )
 
 
 class PatientLock(ABC):
@@ -81,7 +122,7 @@ class PatientLock(ABC):
         started_s = clock.monotonic_s()
         self._pass_gate(started_s)
         try:
-            grip = self._take_patiently(started_s)
+            grip = self._take_patiently(started_s, LongWait(self.place, self._look))
             log.debug("lock_taken", lock=self.place, waited_ms=clock.ms_since(started_s))
             try:
                 yield grip
@@ -92,20 +133,22 @@ class PatientLock(ABC):
 
     def _pass_gate(self, started_s: float) -> None:
         """Makes threads that share this object wait for each other, before one of them asks for the lock itself."""
+        long_wait = LongWait(self.place, self._look)
         for number in range(self.settings.attempts_more + 1):
             if number:
                 clock.sleep_s(self.settings.pause_ms / 1000)
-            if self._gate.enter(self.place, Deadline(self.settings.wait_ms)):
+            if self._gate.enter(self.place, Deadline(self.settings.wait_ms, long_wait)):
                 return
         raise self._refusal("another thread of this process", started_s)
 
-    def _take_patiently(self, started_s: float) -> Grip:
+    def _take_patiently(self, started_s: float, long_wait: LongWait) -> Grip:
         failure: StorageError | None = None
         for number in range(self.settings.attempts_more + 1):
             if number:
                 clock.sleep_s(self.settings.pause_ms / 1000)
+                long_wait.tell()
             try:
-                grip = self._take(Deadline(self.settings.wait_ms))
+                grip = self._take(Deadline(self.settings.wait_ms, long_wait))
             except StorageError as error:
                 log.warning("lock_not_asked", lock=self.place, error=str(error), attempt=number + 1)
                 failure = error
@@ -119,11 +162,13 @@ class PatientLock(ABC):
         raise self._refusal(self._holder(), started_s)
 
     def _holder(self) -> str:
+        return describe_holder(self._look())
+
+    def _look(self) -> LockState | None:
         try:
-            state = self.describe()
+            return self.describe()
         except HudiError:
-            state = None
-        return describe_holder(state)
+            return None
 
     def _refusal(self, holder: str, started_s: float) -> TableHeldError:
         waited_s = clock.ms_since(started_s) / 1000
@@ -146,10 +191,14 @@ def describe_holder(state: LockState | None) -> str:
         return "an unknown writer"
     told = state.holder or state.note
     if state.until_ms is not None:
-        told += f", valid until {clock.to_datetime(state.until_ms).isoformat(timespec='milliseconds')}"
+        told += f", valid until {_moment(state.until_ms)}"
     elif state.since_ms is not None:
-        told += f", since {clock.to_datetime(state.since_ms).isoformat(timespec='milliseconds')}"
+        told += f", since {_moment(state.since_ms)}"
     return told
+
+
+def _moment(at_ms: int) -> str:
+    return clock.to_datetime(at_ms).isoformat(timespec="milliseconds")
 
 
 class Gate:
@@ -176,8 +225,10 @@ class Gate:
                     return True
                 if self._holder is me:
                     raise BrokenInvariantError(f"a thread takes the lock {place} for the second time")
-            if not left.wait(max(0.0, deadline.left_s)):
-                return False
+            while not left.wait(min(max(0.0, deadline.left_s), _LOOKS_AGAIN_S)):
+                if deadline.left_s <= 0:
+                    return False
+                deadline.still_waits()
 
     def leave(self) -> None:
         """Lets the next thread in."""

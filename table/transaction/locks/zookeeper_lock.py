@@ -99,6 +99,7 @@ class ZookeeperLock(PatientLock):
             if deadline.left_s <= 0:
                 return False
             changed.wait(min(deadline.left_s, _LOOKS_AGAIN_S))
+            deadline.still_waits()
 
     def describe(self) -> LockState | None:
         """The writer of the first node in the queue, and since when the node exists."""

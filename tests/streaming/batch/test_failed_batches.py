@@ -4,14 +4,16 @@ import os
 import pickle
 import time
 
+import pyarrow as pa
 import pytest
 from doing import Doing
 from engine import Engine, rows
 from pyspark.sql import functions as F
 
-from streaming import FailedBatch, HudiSink, RowCount
+from streaming import ArrowSink, FailedBatch, HudiSink, RowCount
 from streaming.batch.failed_batch import BatchProgress, is_interruption
 from table import BatchRefusedError, CommitOutcomeUnknownError, HudiError, StorageError, read_table
+from table.storage.local import LocalStorage
 
 CLEANED = {
     "hoodie.clean.automatic": "true",
@@ -43,6 +45,61 @@ def test_what_is_told_of_a_batch_that_failed(batch_id, progress, error, told):
         assert (again.instant_time, repr(again.error)) == (failed.instant_time, repr(error))
         with pytest.raises(AttributeError):
             failed.table = "other"
+
+
+def refused(path, rows, batch_id, storage=None, **given):
+    """What a hook is told of a batch that fails."""
+    seen = []
+    sink = ArrowSink(path, on_failure=[seen.append], **{"key": "id", **given})
+    with pytest.raises(HudiError):
+        sink.write(rows, batch_id)
+    sink.stop()
+    return seen[0]
+
+
+ROW = pa.table({"id": ["a"], "v": [1]})
+
+
+def test_a_batch_that_was_refused_before_the_commits_were_read_is_looked_for_in_the_table(tmp_path):
+    path = str(tmp_path / "t")
+    misspelled = pa.table({"idd": ["a"]})
+    assert not refused(path, misspelled, 5).outcome_unknown  # there is no table
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "file").write_text("1")
+    assert not refused(str(tmp_path / "u"), ROW, 5).outcome_unknown  # there is none in a folder of other files
+    with ArrowSink(path, key="id") as sink:
+        sink.write(ROW, 5)
+    assert refused(path, ROW, 5, key="v").outcome_unknown  # the options contradict the table, which has the batch
+    assert not refused(path, ROW, 6, key="v").outcome_unknown  # and does not have this one
+    assert not refused(path, ROW, 4).outcome_unknown  # BatchOrderError: the records refuse the number
+
+
+def test_a_batch_that_another_writer_keeps_out_is_not_of_unknown_outcome(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id") as other:
+        other.write(ROW, 9)
+        assert not refused(path, ROW, 5).outcome_unknown
+        assert refused(path, ROW, 9).outcome_unknown
+
+
+def test_where_the_store_fails_the_outcome_is_unknown(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+
+    def fails(self, path):
+        raise StorageError("no answer")
+
+    monkeypatch.setattr(LocalStorage, "read", fails)
+    assert refused(path, ROW, 5).outcome_unknown
+
+
+@pytest.mark.parametrize(("batch_id", "unknown"), [(1, True), (2, False)])
+def test_an_end_that_was_decided_and_not_carried_out_may_become_visible(tmp_path, batch_id, unknown):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id") as sink:
+        sink.write(ROW, 0)
+        done = sink.write(ROW, 1)
+    os.unlink(f"{path}/.hoodie/{done.instant_time}.commit")
+    assert refused(path, ROW, batch_id, key="v").outcome_unknown is unknown
 
 
 @pytest.mark.parametrize(

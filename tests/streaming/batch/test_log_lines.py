@@ -7,9 +7,15 @@ import sys
 import textwrap
 import time
 
+import pytest
 from engine import Engine, rows
 
+from streaming import ArrowSink
 from streaming.batch import progress
+from streaming.batch.failed_batch import BatchProgress
+from table.config.table_config import PROPERTIES_FILE
+from table.storage.local import LocalStorage
+from table.transaction.lease import LEASE_FOLDER
 
 
 def ran(code, tmp_path):
@@ -87,7 +93,8 @@ def test_a_long_batch_says_its_phase_and_what_is_known_of_it(tmp_path, monkeypat
     said = [entry for entry in logs if entry["event"] == "batch_running"]
     writing = [entry for entry in said if entry["phase"] == "write"]
     committing = [entry for entry in said if entry["phase"] == "commit"]
-    assert said == [*writing, *committing]
+    order = ["open", "lease", "recover", "plan", "write", "commit", "after"]
+    assert [entry["phase"] for entry in said] == sorted((entry["phase"] for entry in said), key=order.index)
     assert len(writing) >= 2
     assert len(committing) >= 2
     for entry in writing:  # nothing is made up of what is not known
@@ -96,9 +103,67 @@ def test_a_long_batch_says_its_phase_and_what_is_known_of_it(tmp_path, monkeypat
     assert said[-1]["seconds"] > said[0]["seconds"]
 
 
+@pytest.mark.parametrize(
+    ("call", "where", "phase"),
+    [("read", PROPERTIES_FILE, "open"), ("list_dir", LEASE_FOLDER, "lease"), ("list_dir", ".hoodie/.temp", "recover")],
+)
+def test_a_batch_says_that_it_waits_for_a_store_whatever_it_asks(tmp_path, monkeypatch, logs, call, where, phase):
+    """Before the request of its instant, too: while it opens the table, takes the lease, lists."""
+    monkeypatch.setattr(progress, "PROGRESS_S", 0.1)
+    told = []
+
+    class Hears:
+        def __call__(self, summary):
+            pass
+
+        def while_running(self, running):
+            told.append(running)
+
+    path = str(tmp_path / "t")
+    sink = ArrowSink(path, key="id", callbacks=[Hears()])
+    sink.write(rows(range(3)), 0)
+    sink.stop()  # so that the next batch takes the lease
+    logs.clear()
+    told.clear()
+    inner = getattr(LocalStorage, call)
+
+    def hangs(self, asked, *given, **named):
+        if asked == where:
+            time.sleep(0.35)
+        return inner(self, asked, *given, **named)
+
+    monkeypatch.setattr(LocalStorage, call, hangs)
+    with ArrowSink(path, key="id", callbacks=[Hears()]) as again:
+        again.write(rows(range(3)), 1)
+    said = [entry for entry in logs if entry["event"] == "batch_running"]
+    assert phase in [entry["phase"] for entry in said]
+    assert {entry["table"] for entry in said} == {path}
+    assert [running.phase for running in told][-1] == progress.ENDED
+    assert [running.seconds for running in told] == [entry["seconds"] for entry in said] + [0]
+
+
+def test_a_callback_that_raises_does_not_end_the_lines(tmp_path, monkeypatch, logs):
+    monkeypatch.setattr(progress, "PROGRESS_S", 0.05)
+
+    class Raises:
+        def __call__(self, summary):
+            time.sleep(0.3)
+
+        def while_running(self, running):
+            raise RuntimeError("no")
+
+    def slow(batch):
+        time.sleep(0.3)
+
+    with ArrowSink(str(tmp_path / "t"), key="id", callbacks=[Raises()], validators=[slow]) as sink:
+        sink.write(rows(range(3)), 0)
+        assert sink.callback_failures > 2
+    assert len([entry for entry in logs if entry["event"] == "batch_running"]) >= 2
+
+
 def test_the_thread_ends_when_an_interrupt_comes_before_the_block():
     def interrupted():
-        shown = progress.Progress("t", 1, "2")
+        shown = progress.Progress("t", 1, BatchProgress())
         shown.__enter__()  # and then Ctrl-C: __exit__ is never called
         thread = shown._thread
         raise KeyboardInterrupt(thread)

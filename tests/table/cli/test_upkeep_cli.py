@@ -52,7 +52,9 @@ def test_all_without_a_dry_run_is_refused_and_nothing_is_deleted(path, capsys):
 
 def test_savepoint_rollback_restore_and_archive(path, capsys, tmp_path):
     time = said(capsys, "savepoint", "create", path, "--comment", "x").split()[1]
-    assert time in said(capsys, "savepoint", "list", path)
+    listed = said(capsys, "savepoint", "list", path)
+    assert listed.startswith(f"{time}  made ")
+    assert listed.strip().endswith("s ago: x")
     Engine(path).write(6, rows([900]))
     last = HudiTable.open(path).load_timeline().completed_writes[-1].time
     assert "is batch 6 of the stream with sink id 'default_single_writer'" in said(

@@ -44,9 +44,15 @@ def test_a_table_that_is_well_has_no_finding():
         ({"backlog": replace(WELL.backlog, commits_since_compaction=16)}, Verdict.LOOK, "16 delta commits wait"),
         ({"backlog": replace(WELL.backlog, active_instants=91)}, Verdict.LOOK, "91 commits, and archival keeps 30"),
         (
-            {"backlog": replace(WELL.backlog, active_instants=91), "savepoints": ("7",)},
+            # early: as soon as archival would go past it
+            {"backlog": replace(WELL.backlog, active_instants=31, commits_since_savepoint=31), "savepoints": ("7",)},
             Verdict.LOOK,
             "the savepoint 7 holds archival): delete it",
+        ),
+        (
+            {"backlog": replace(WELL.backlog, active_instants=91, commits_since_savepoint=2), "savepoints": ("7",)},
+            Verdict.LOOK,
+            "run `hudistream archive`",
         ),
         ({"live_files": 40, "small_files": 30}, Verdict.LOOK, "30 of 40 live files are small"),
     ],
@@ -66,6 +72,7 @@ def test_what_is_not_well_is_said_with_the_way_out(changed, verdict, said):
         {"backlog": replace(OLD, superseded_bytes=500)},
         {"backlog": YOUNG},
         {"backlog": replace(WELL.backlog, commits_since_compaction=15)},
+        {"backlog": replace(WELL.backlog, active_instants=30, commits_since_savepoint=30), "savepoints": ("7",)},
         {"live_files": 19, "small_files": 19},
     ],
 )

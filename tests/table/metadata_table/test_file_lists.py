@@ -92,7 +92,7 @@ def test_a_writer_that_ignored_the_metadata_table_is_noticed(golden):
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "changed", "base", "property"])
-def test_where_the_lists_cannot_be_read_the_store_is_asked(golden, damage):
+def test_where_the_lists_cannot_be_read_the_store_is_asked(golden, damage, logs):
     path, _ = golden("v9_cow_defaults")
     table = HudiTable.open(path)
     folder = Path(path) / ".hoodie/metadata/files"
@@ -112,6 +112,8 @@ def test_where_the_lists_cannot_be_read_the_store_is_asked(golden, damage):
         log.write_bytes(data[:-5] if damage == "cut" else data)
     snapshot = Snapshot.load(table)
     assert groups_by(snapshot.listing, snapshot) == groups_by(StorageListing(table.storage), snapshot)
+    told = [entry["log_level"] for entry in logs if entry["event"] == "metadata_table_not_used"]
+    assert told == ["info" if damage == "property" else "warning"]
 
 
 def test_one_folder_is_listed_without_reading_the_lists(golden):

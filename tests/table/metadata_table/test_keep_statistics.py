@@ -321,7 +321,9 @@ def test_damaged_statistics_are_not_used_and_are_repaired(tmp_path, logs):
     scan = UserTable.open(path).scan(where=condition)
     assert scan.plan().pruning.files_pruned_by_column_stats == 0
     assert len(scan.to_arrow()) == 29
-    assert [entry for entry in logs if entry["event"] == "metadata_table_not_used"]
+    told = [entry for entry in logs if entry["event"] == "metadata_table_not_used"]
+    assert {entry["log_level"] for entry in told} == {"warning"}
+    assert "check PATH --repair" in told[0]["hint"]
     [found] = check(HudiTable.open(path)).findings
     assert found.kind is Kind.METADATA_TABLE
     check(HudiTable.open(path), repair=True)

@@ -278,3 +278,27 @@ def test_of_two_that_break_a_lock_one_succeeds_and_its_own_file_stays(storage, f
     assert not path.break_dead(data)
     assert file.read_bytes() == b"of the first one"
     assert os.listdir(file.parent) == ["lock"]
+
+
+def test_a_long_wait_is_a_warning_with_the_age_of_the_lock_itself(storage, file, time, logs):
+    write_foreign(file, time, age_ms=3_600_000)
+    patient = LockSettings(provider="filesystem", attempts_more=130, pause_ms=1_000)
+    with pytest.raises(CommitConflictError), make_lock(storage, patient).hold():
+        pass
+    told = [entry for entry in logs if entry["event"] == "lock_waits_long"]
+    assert [(entry["log_level"], entry["waited_s"]) for entry in told] == [
+        ("warning", 30.0),
+        ("warning", 60.0),
+        ("warning", 120.0),
+    ]
+    assert {entry["created"] for entry in told} == {"2027-01-15T07:00:00.000+00:00"}  # an hour before the wait began
+    assert "another engine" in told[0]["holder"]
+    assert "lock break" in told[0]["hint"]
+
+
+def test_a_short_wait_is_no_warning(storage, file, time, logs):
+    write_foreign(file, time)
+    time.wakes = [(time.now_ms + 29_000, file.unlink)]
+    with make_lock(storage, LockSettings(provider="filesystem", attempts_more=100, pause_ms=1_000)).hold():
+        pass
+    assert "lock_waits_long" not in [entry["event"] for entry in logs]

@@ -8,7 +8,7 @@ import pytest
 from table import clock
 from table.errors import BrokenInvariantError, CommitConflictError, InvalidConfigError
 from table.storage.local import LocalStorage
-from table.transaction.locks import LockProvider, LockSettings, make_lock
+from table.transaction.locks import LockProvider, LockSettings, make_lock, patience
 from table.transaction.locks import in_process as module
 
 AT_ONCE = LockSettings(provider="in_process", wait_ms=1, attempts_more=0)
@@ -119,3 +119,25 @@ def test_it_tells_people_what_it_is(tmp_path):
 
 def test_without_a_provider_it_is_a_lock_in_this_process():
     assert isinstance(make_lock(LocalStorage("/t"), LockSettings()), module.InProcessLock)
+
+
+def test_a_thread_that_waits_long_warns_and_still_gets_the_lock(monkeypatch, logs):
+    monkeypatch.setattr(patience, "WARNS_AFTER_S", 0.05)
+    monkeypatch.setattr(patience, "_LOOKS_AGAIN_S", 0.01)
+    ours, theirs, got = lock_of("/t", PATIENT), lock_of("/t", PATIENT), []
+
+    def wait():
+        with theirs.hold():
+            got.append(True)
+
+    with ours.hold():
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        for _ in range(500):
+            if any(entry["event"] == "lock_waits_long" for entry in logs):
+                break
+            clock.sleep_s(0.01)
+    waiting.join()
+    told = next(entry for entry in logs if entry["event"] == "lock_waits_long")
+    assert (told["log_level"], got) == ("warning", [True])
+    assert told["created"] is not None

@@ -33,6 +33,10 @@ class BatchLedger:
         self._retired: dict[str, CommittedBatch] = {}
         self._archive_read_until: str | None = None
 
+    def look_at(self, snapshot: Snapshot) -> None:
+        """Reads the commits that this process has not read. What is found damaged is in `CommitCache.damaged`."""
+        self._load_active(snapshot)
+
     def find_last_batch(self, snapshot: Snapshot, sink_id: str) -> CommittedBatch | None:
         """A sink's last committed batch: from the active timeline, else from the archive.
 

@@ -55,6 +55,7 @@ class Kind(str, Enum):
     INSTANT_WITH_GAP = "instant_with_gap"
     SAME_TIME = "same_time"
     EMPTY_COMMIT = "empty_commit"
+    DAMAGED_COMMIT = "damaged_commit"
     UNREADABLE_TIMELINE = "unreadable_timeline"
     UNREADABLE_FILE = "unreadable_file"
     DAMAGED_BLOCK = "damaged_block"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from table.references.judge import is_decided
 from table.services.check.finding import Finding, Kind, Repair, Severity
+from table.services.check.judge_lost import judge_lost
 from table.services.check.look import Look
 from table.timeline.end_record import end_path
 from table.timeline.instant import COMPLETED_AS, WRITE_ACTIONS, Action, Instant, State
@@ -19,6 +20,15 @@ def judge_timeline(look: Look) -> Iterator[Finding]:
                 "bring the file back from a backup; until then nothing is deleted"
             )
         )  # fmt: skip
+    for instant in sorted(look.damaged):
+        yield Finding(
+            Kind.DAMAGED_COMMIT,
+            Severity.ERROR,
+            instant.path,
+            "it is empty or torn; the end record of the commit has the same content, which is read meanwhile",
+            Repair.POSSIBLE,
+            advice="`hudistream check --repair` writes the file again, and so does the next writer that starts",
+        )
     for instant in look.timeline.completed_writes:
         if instant.time in look.commits and look.commits[instant.time].is_empty:
             yield Finding(
@@ -34,6 +44,7 @@ def judge_timeline(look: Look) -> Iterator[Finding]:
         yield from _judge_pending(look, instant)
     yield from judge_gaps(look)
     yield from judge_ends(look)
+    yield from judge_lost(look)
     yield from judge_leftovers(look)
 
 
@@ -138,8 +149,6 @@ def judge_ends(look: Look) -> Iterator[Finding]:
         text = ""
         if not end.is_commit and end.time in completed and end.time not in look.undone:
             text = "it says rollback, and the instant is completed"
-        elif end.is_commit and end.time not in completed | look.undone | look.archive.times and not is_pending:
-            text = "it says commit, and the instant is not on the timeline"
         if text:
             yield Finding(
                 Kind.CONTRADICTED_END_RECORD,

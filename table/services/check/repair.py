@@ -20,10 +20,12 @@ from table.services.check.finding import Finding, Kind, Repair
 from table.services.check.look import Look
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.rollback import roll_back_failed_writes
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import sweep_temporaries
-from table.timeline.end_record import delete_end
+from table.timeline.end_record import delete_end, find_end
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, sweep_heartbeats
 from table.transaction.lease import Lease
+from table.transaction.mend_commits import mend_commits, put_back
 from table.transaction.signs import measure_now_ms
 from table.view.file_group import BaseFile
 
@@ -103,6 +105,13 @@ def _mend_one(table: HudiTable, look: Look, finding: Finding) -> None:
         seen = look.current_files(look.folders[where])
         first = min(file.instant_time if isinstance(file, BaseFile) else file.base_instant_time for file in seen)
         create_partition_metadata(table.storage, where, first)
+    elif finding.kind is Kind.DAMAGED_COMMIT:
+        _mend_commit(table, look, where)
+    elif finding.kind is Kind.CONTRADICTED_END_RECORD:
+        end = look.leftovers.ends[where.rpartition("/")[2]]
+        whole = find_end(table.storage, end.time, end.action)
+        if whole is not None and whole.is_commit:
+            put_back(table, whole)
     elif finding.kind is Kind.ENDED_END_RECORD:
         end = look.leftovers.ends[where.rpartition("/")[2]]
         delete_end(table.storage, end.time, end.action)
@@ -112,6 +121,14 @@ def _mend_one(table: HudiTable, look: Look, finding: Finding) -> None:
         if look.pending:
             raise ActionPendingError("an instant is pending: it may be about to write there")
         remove_emptied_partitions(table, [where])
+
+
+def _mend_commit(table: HudiTable, look: Look, path: str) -> None:
+    snapshot = Snapshot(table, look.timeline)
+    for instant in look.damaged:
+        if instant.path == path:
+            snapshot.commits.read(instant)
+    mend_commits(snapshot)
 
 
 def _delete_stray(table: HudiTable, look: Look, path: str) -> None:
@@ -128,9 +145,9 @@ def _sweep_markers(table: HudiTable, look: Look, time: str) -> None:
     if time in look.pending or not is_decided(time, look.records):
         return
     storage, commit = table.storage, look.commits.get(time)
-    named = frozenset(stat.path for stat in commit.stats) if commit is not None else frozenset(look.archive.named)
+    named = commit.named_paths if commit is not None else frozenset(look.archive.named)
     storage.fence(time)
-    delete_strays(storage, time, named | look.held_paths)
+    delete_strays(storage, time, named | look.held_paths | look.records.decided.get(time, frozenset()))
     delete_heartbeat(storage, time)
     forget_ended(storage, time, table.config.timezone)
 

@@ -63,7 +63,6 @@ from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
 from table.transaction.lock import lock_for
 from table.transaction.membership import Membership
-from table.transaction.mend_commits import mend_commits
 from table.transaction.outcome import CompletedCommit, LostCommit
 from table.transaction.planned_clusterings import load_clustered
 from table.view.pending_compactions import load_compacting
@@ -200,8 +199,6 @@ class MicroBatchWriter:
             self.services.end_clustering()  # others are written again if they meet it
         # Recovery first: it finishes decided instants, and the ledger must see the result.
         snapshot = self._recovery.run(table, identity, self.lease, self.services)
-        self._ledger.look_at(snapshot)
-        mend_commits(snapshot)
         turn = find_turn(self._ledger, snapshot, batch, (identity, self.lease))
         if turn is None:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)

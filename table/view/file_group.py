@@ -224,6 +224,11 @@ def _completions(timeline: Timeline) -> Mapping[str, str]:
     return found
 
 
+def first_instant(files: Iterable[DataFile]) -> str:
+    """The earliest instant in the names of files, of which there is at least one."""
+    return min(file.instant_time if isinstance(file, BaseFile) else file.base_instant_time for file in files)
+
+
 def build_file_groups(
     partition_path: str, entries: Iterable[FileInfo], committed: CommittedInstants
 ) -> tuple[FileGroup, ...]:

@@ -47,6 +47,7 @@ class Kind(str, Enum):
     BROKEN_END_RECORD = "broken_end_record"
     CONTRADICTED_END_RECORD = "contradicted_end_record"
     TEMPORARY_FILE = "temporary_file"
+    PROPERTIES = "properties"
     METADATA_TABLE = "metadata_table"
     EXPIRED_LEASE = "expired_lease"
     PENDING_WRITE = "pending_write"

@@ -27,7 +27,7 @@ from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, sweep_
 from table.transaction.lease import Lease
 from table.transaction.mend_commits import mend_commits, put_back
 from table.transaction.signs import measure_now_ms
-from table.view.file_group import BaseFile
+from table.view.file_group import first_instant
 
 log = get_logger("hudistream.check")
 
@@ -102,9 +102,7 @@ def _mend_one(table: HudiTable, look: Look, finding: Finding) -> None:
     if finding.kind in STRAYS:
         _delete_stray(table, look, where)
     elif finding.kind is Kind.PARTITION_WITHOUT_METADATA:
-        seen = look.current_files(look.folders[where])
-        first = min(file.instant_time if isinstance(file, BaseFile) else file.base_instant_time for file in seen)
-        create_partition_metadata(table.storage, where, first)
+        create_partition_metadata(table.storage, where, first_instant(look.current_files(look.folders[where])))
     elif finding.kind is Kind.DAMAGED_COMMIT:
         _mend_commit(table, look, where)
     elif finding.kind is Kind.CONTRADICTED_END_RECORD:

@@ -13,8 +13,8 @@ from table.timeline.end_record import DATA_ACTIONS, ENDS_FOLDER, find_end
 from table.timeline.instant import Action
 
 WAY_OUT = (
-    "`hudistream check --repair` puts an instant back if no later write was completed; else compare its files with the "
-    "table, and delete its end record by hand if they are not wanted"
+    "`hudistream check --repair` puts an instant back if no later write was made without it; else compare its files "
+    "with the table, and delete its end record by hand if they are not wanted"
 )
 _NAMES = {action.value: action for action in DATA_ACTIONS}
 

@@ -23,7 +23,7 @@ def open_config(storage: Storage) -> TableConfig | None:
     try:
         config = load_table_config(storage)
     except CorruptFileError as error:
-        raise CorruptFileError(f"{error}. This was a table with {_told(count_commits(storage))}: {WAY_OUT}") from error
+        raise CorruptFileError(f"{error}; this was a table with {_told(count_commits(storage))}: {WAY_OUT}") from error
     if config is not None:
         return config
     commits = count_commits(storage)
@@ -34,7 +34,7 @@ def open_config(storage: Storage) -> TableConfig | None:
         return config
     raise CorruptFileError(
         f"{PROPERTIES_FILE} of {storage.base_uri!r} is gone, and this was a table with {_told(commits)}, whose files "
-        "are there: nothing was created. {WAY_OUT}"
+        f"are there: nothing was created. {WAY_OUT}"
     )
 
 

@@ -9,6 +9,9 @@ from table.services.check.lost_instants import LostInstant, find_needed
 from table.timeline.end_record import end_path
 from table.timeline.instant import WRITE_ACTIONS, Action
 
+_BESIDE = (Action.SAVEPOINT, Action.CLEAN)  # they build on no write
+_COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
+
 
 def judge_lost(look: Look) -> Iterator[Finding]:
     """End records that say "commit", while the instant is not on the timeline, not archived, and not undone."""
@@ -41,9 +44,11 @@ def find_obstacle(look: Look, lost: LostInstant) -> str:
         return f"the plan of the {end.action.value} was lost with it"
     if look.timeline.layout.completes_in_order and end.completion_time is None:
         return "it was decided in another timeline layout, so that it has no completion time"
-    later = max((i.time for i in look.timeline if i.action not in _BESIDE), default="")
-    if later > end.time:
-        return f"{later} came after it, and was made without it"
+    later = [i.time for i in look.timeline if i.time > end.time and i.action not in _BESIDE]
+    if later and not _is_continued(look, end.time):
+        return f"{later[0]} came after it, and nothing shows that it was made with it"
+    if any(file.time > end.time and file.action in _COMPACTIONS for file in look.timeline.files):
+        return "a compaction came after it"
     sizes = dict[str, int]()
     for folder in look.folders.values():
         sizes.update((file.path, file.size_bytes) for file in folder.files)
@@ -55,4 +60,6 @@ def find_obstacle(look: Look, lost: LostInstant) -> str:
     return ""
 
 
-_BESIDE = (Action.SAVEPOINT, Action.CLEAN)  # they build on no write
+def _is_continued(look: Look, time: str) -> bool:
+    """Whether a commit continued a file of an instant: so it was lost later."""
+    return any(stat.prev_commit == time for commit in look.commits.values() for stat in commit.stats)

@@ -30,7 +30,7 @@ def walk_table(snapshot: Snapshot) -> Iterator[tuple[str, tuple[FileGroup, ...]]
     for path, entries in walk_folders(snapshot.storage):
         is_found = any(entry.name == PARTITION_METAFILE for entry in entries)
         groups = build_file_groups(path, entries, snapshot.slicing)
-        files = [file for group in groups for file in (*group.base_files, *group.log_files)]
+        files = [file for group in groups for file in group.files]
         if not is_found and files and _is_named(snapshot, frozenset(file.path for file in files)):
             is_found = True
             create_partition_metadata(snapshot.storage, path, first_instant(files))

@@ -23,7 +23,7 @@ def list_path(plan: TaskPlan, path: str) -> tuple[FileGroup, ...]:
     """
     entries = plan.listing.list_files(path)
     groups = build_file_groups(path, entries, plan.committed)
-    files = [file for group in groups for file in (*group.base_files, *group.log_files)]
+    files = [file for group in groups for file in group.files]
     if files and is_metafile_gone(entries):
         create_partition_metadata(plan.context.storage, path, first_instant(files))
     return groups

@@ -133,6 +133,11 @@ class FileGroup:
         return found if logs == found.log_files else replace(found, log_files=logs)
 
     @property
+    def files(self) -> tuple[BaseFile | LogFile, ...]:
+        """The files of all slices."""
+        return tuple(file for found in self.slices for file in found.files)
+
+    @property
     def current_files(self) -> tuple[BaseFile | LogFile, ...]:
         """The files that the newest snapshot reads: those of the newest slice with a base file, and of newer slices."""
         newest = next((at for at, found in enumerate(self.slices) if found.base_file is not None), len(self.slices) - 1)

@@ -6,9 +6,11 @@ from table.references.judge import is_decided
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.services.check.judge_lost import judge_lost
 from table.services.check.look import Look
-from table.timeline.end_record import end_path
+from table.storage.interface import join
+from table.timeline.end_record import DATA_ACTIONS, ENDS_FOLDER, end_path
 from table.timeline.instant import COMPLETED_AS, WRITE_ACTIONS, Action, Instant, State
 
+_DATA_NAMES = frozenset(action.value for action in DATA_ACTIONS)
 _NEXT_BATCH = "nothing: the next batch does it; or `hudistream check --repair`"
 
 
@@ -133,8 +135,13 @@ def judge_ends(look: Look) -> Iterator[Finding]:
     """End records that are over, broken, or contradicted by the timeline."""
     line, completed = look.committed.first_time, look.committed.times
     for name, said in look.leftovers.broken_ends.items():
+        where = join(ENDS_FOLDER, name)
+        if find_completed_of(look, name) is not None:
+            advice = "`hudistream check --repair` writes it again: the completed file has its content"
+            yield Finding(Kind.BROKEN_END_RECORD, Severity.ERROR, where, said, Repair.POSSIBLE, advice=advice)
+            continue
         advice = "the instant cannot be ended: delete its data files and its instant files by hand, or bring it back"
-        yield Finding(Kind.BROKEN_END_RECORD, Severity.ERROR, name, said, Repair.REFUSED, "it decides an end", advice)
+        yield Finding(Kind.BROKEN_END_RECORD, Severity.ERROR, where, said, Repair.REFUSED, "it decides an end", advice)
     for end in look.leftovers.ends.values():
         where, is_pending = end_path(end.time, end.action), end.time in look.pending
         if line is not None and end.time < line and not is_pending:
@@ -159,6 +166,21 @@ def judge_ends(look: Look) -> Iterator[Finding]:
                 "another engine, or a person, did that",
                 "find out who; compare the rows with their source",
             )
+
+
+def find_completed_of(look: Look, name: str) -> Instant | None:
+    """The completed write whose file has the content of an end record; None where there is none.
+
+    Args:
+        look: the table.
+        name: name of the record's file.
+    """
+    time, _, action = name.partition(".")
+    commit = look.commits.get(time)
+    if commit is None or commit.is_empty or time in look.undone or action not in _DATA_NAMES:
+        return None
+    found = look.timeline.find(time, Action(action))
+    return found if found is not None and found.is_completed and found not in look.damaged else None
 
 
 def judge_leftovers(look: Look) -> Iterator[Finding]:

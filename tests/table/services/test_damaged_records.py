@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hudistream import ArrowSink
-from table import CorruptFileError, check, cluster, create_savepoint, read_table
+from table import CommitConflictError, CorruptFileError, check, cluster, create_savepoint, read_table
 from table.config.properties_copy import COPY_FILE
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load_table_config
 from table.files.partition_metadata import PARTITION_METAFILE
@@ -26,9 +26,13 @@ from table.services.compaction.compaction import compact
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.snapshot import Snapshot
-from table.timeline.end_record import ENDS_FOLDER, EndRecord, end_path, find_end
+from table.storage.local import LocalStorage
+from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end, end_path, find_end
 from table.timeline.instant import Action
 from table.timeline.lost_properties import count_commits
+from table.timeline.metadata.rollback import RollbackPlan, encode_rollback_plan
+from table.transaction.lease import hold_table
+from table.transaction.mend_commits import mend_commits
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "cdc"
 KINDS = [(version, kind) for version in ("6", "8", "9") for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")]
@@ -274,6 +278,68 @@ def test_a_sweep_keeps_what_an_end_record_names_and_what_a_damaged_one_may_name(
     report = check(path, repair=True)
     assert findings(report, Kind.BROKEN_END_RECORD) == [(Severity.ERROR, Repair.REFUSED)]
     assert file.exists()
+
+
+@pytest.mark.parametrize(("version", "kind"), KINDS)
+def test_damaged_end_records_of_completed_writes_are_written_again(tables, tmp_path, version, kind):
+    path = shutil.copytree(tables(version, kind), str(tmp_path / "t"))
+    names = {instant.time for instant in writes_of(path)}
+    before = {file: file.read_bytes() for file in Path(path, ENDS_FOLDER).iterdir() if file.name[:17] in names}
+    for number, file in enumerate(before):
+        file.write_bytes(b"" if number % 2 else before[file][:50])
+    report = check(path, repair=True)
+    assert findings(report, Kind.BROKEN_END_RECORD) == [(Severity.ERROR, Repair.DONE)] * len(before)
+    assert report.is_sound
+    table = HudiTable.open(path)
+    for file, data in before.items():
+        time, _, action = file.name.partition(".")
+        was, now = decode_end(time, Action(action), data), find_end(table.storage, time, Action(action))
+        assert (now.end, now.metadata, now.completion_time) == (was.end, was.metadata, was.completion_time)
+
+
+def test_a_lost_instant_is_put_back_beside_a_metadata_table(tmp_path):
+    path = str(tmp_path / "t")
+    options = {**OPTIONS, "hoodie.metadata.enable": "true"}
+    for number in range(3):
+        write(path, number, options, "insert")
+    wanted, newest = rows_of(path), writes_of(path)[-1]
+    lose(path, newest.time)
+    assert check(path, repair=True, sample=None).is_sound
+    assert rows_of(path) == wanted
+    assert "files" in HudiTable.open(path).config.metadata_indexes
+    assert not check(path, sample=None).findings
+
+
+def test_a_live_writer_keeps_a_repair_out(tmp_path):
+    path = str(tmp_path / "t")
+    write(path, 0, OPTIONS)
+    newest = writes_of(path)[-1]
+    Path(path, newest.path).write_bytes(b"")
+    with hold_table(HudiTable.open(path).storage, "a stream"), pytest.raises(CommitConflictError):
+        check(path, repair=True)
+    assert content(path, newest.path) == b""
+    Path(path, PROPERTIES_FILE).unlink()
+    with hold_table(LocalStorage(path), "a stream"), pytest.raises(CommitConflictError):
+        check(path, repair=True)
+    assert not Path(path, PROPERTIES_FILE).exists()
+
+
+def test_a_completed_file_that_is_being_undone_or_is_gone_does_not_come_back(tmp_path):
+    path = str(tmp_path / "t")
+    for number in range(2):
+        write(path, number, OPTIONS)
+    newest, table = writes_of(path)[-1], HudiTable.open(path)
+    Path(path, newest.path).write_bytes(b"")
+    gone = Snapshot.load(table)
+    gone.commits.read(newest)
+    plan = encode_rollback_plan(RollbackPlan(newest.time, newest.action.value, ()))
+    Path(path, ".hoodie/29990101000000000.rollback.requested").write_bytes(plan)
+    undone = Snapshot.load(table)
+    undone.commits.read(newest)
+    assert mend_commits(undone) == ()
+    Path(path, newest.path).unlink()
+    assert mend_commits(gone) == ()
+    assert not Path(path, newest.path).exists()
 
 
 def test_an_end_record_that_names_no_file_is_a_warning(tmp_path):

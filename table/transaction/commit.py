@@ -345,6 +345,8 @@ def carry_out_commit(
 def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
     """The outcome of an instant whose inflight file does not exist any more.
 
+    If the request is still there, and nothing undoes it, others deleted the inflight file: the end is carried out.
+
     Raises:
         CommitConflictError: another engine rolled it back.
         CommitOutcomeUnknownError: neither the timeline nor the archive shows its outcome.
@@ -361,6 +363,9 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
     if found is not None and found.is_completed:
         delete_returned(snapshot)
         return found
+    if found is not None and found.state is State.REQUESTED:  # nobody ended it: its inflight file was lost
+        begin_instant(storage, found)
+        return carry_out_commit(table, end)
     if is_archived(table.archived_timeline, time):
         return name_instant(timeline.layout, time, end.action, State.INFLIGHT).to(State.COMPLETED, end.completion_time)
     raise CommitOutcomeUnknownError(f"the files of instant {time} are not on the timeline: run the batch again")

@@ -197,6 +197,25 @@ def test_a_lost_instant_is_put_back(tables, tmp_path, version, kind):
     assert not check(path, sample=None).findings
 
 
+@pytest.mark.parametrize("by_batch", [False, True])
+@pytest.mark.parametrize("left", ["requested", "inflight"])
+@pytest.mark.parametrize(("version", "kind"), KINDS)
+def test_an_instant_that_lost_two_of_its_files_is_completed(tmp_path, version, kind, left, by_batch):
+    path, options = str(tmp_path / "t"), options_of(version, kind)
+    for number in range(2):
+        write(path, number, options, "insert")
+    wanted, newest = rows_of(path), writes_of(path)[-1]
+    for file in HudiTable.open(path).load_timeline().files_of(newest.time, newest.action):
+        if not file.path.endswith(left):
+            Path(path, file.path).unlink()
+    if by_batch:
+        assert write(path, 1, options, "insert").skipped
+    else:
+        assert check(path, repair=True).is_sound
+    assert writes_of(path)[-1] == newest
+    assert rows_of(path) == wanted
+
+
 def test_a_timeline_that_was_lost_whole_is_put_back(tmp_path):
     path = str(tmp_path / "t")
     for number in range(3):

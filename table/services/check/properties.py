@@ -167,8 +167,8 @@ def _write(storage: Storage, data: bytes) -> None:
 
 def _made_again(storage: Storage, source: str, properties: Mapping[str, str]) -> Finding:
     older = ", ".join(f"{key}={properties[key]}" for key in _CHANGED_LATER if properties.get(key))
-    text = f"it was gone or damaged, and was made again from {source}"
+    text = f"it was gone or damaged, and was made again from {source}; what may be older than the table: {older}"
     if storage.exists(METADATA_FOLDER) and not properties.get(_PARTITIONS):
         text += f"; {METADATA_FOLDER} exists, and is not in use"
-    advice = f"compare what may be older than the table: {older}"
+    advice = "compare these properties with what the table's writers set"
     return Finding(Kind.PROPERTIES, Severity.ERROR, PROPERTIES_FILE, text, Repair.DONE, "", advice)

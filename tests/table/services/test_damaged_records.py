@@ -400,7 +400,7 @@ def test_lost_properties_are_told_and_made_again(tables, tmp_path, version, kind
     assert report.is_sound
     [found] = [one for one in report.findings if one.kind is Kind.PROPERTIES]
     assert (found.repair, COPY_FILE in found.text) == (Repair.DONE, True)
-    assert f"hoodie.table.version={version}" in found.advice
+    assert f"hoodie.table.version={version}" in found.text
     assert load_table_config(HudiTable.open(path).storage) == before
     assert rows_of(path) == wanted
     assert not write(path, 6, options_of(version, kind)).skipped

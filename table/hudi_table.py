@@ -16,6 +16,7 @@ from table.storage.opening import open_storage
 from table.timeline.active_timeline import load_timeline
 from table.timeline.archived_timeline import Archive
 from table.timeline.layout import TimelineLayout, layout_of
+from table.timeline.lost_properties import open_config
 from table.timeline.timeline import Timeline
 from table.view.listing import Listing
 from table.view.store_listing import StorageListing
@@ -50,10 +51,10 @@ class HudiTable:
 
         Raises:
             TableNotFoundError: when there is none.
-            CorruptFileError: when its properties are damaged.
+            CorruptFileError: when its properties are damaged, or are gone although there are commits.
         """
         storage = open_storage(path, storage_options)
-        config = load_table_config(storage)
+        config = open_config(storage)
         if config is None:
             raise TableNotFoundError(f"there is no Hudi table at {os.fspath(path)!r} (no .hoodie/hoodie.properties)")
         return HudiTable(storage, config)
@@ -115,8 +116,9 @@ def create_table(storage: Storage, config: TableConfig) -> HudiTable:
 
     Raises:
         TableExistsError: when the path is a file or a folder with something in it that is no table.
+        CorruptFileError: when it was a table, and its properties are gone or damaged.
     """
-    existing = load_table_config(storage)
+    existing = open_config(storage)
     if existing is not None:
         return HudiTable(storage, existing)
     check_path_is_free(storage)

@@ -110,6 +110,7 @@ def find_turn(ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[
         BatchOrderError: the batch id is lower than the last committed one, or equal but of another query; or its query
             does not go on where the last one ended; or the batch is committed, and has another end or other rows.
     """
+    ledger.look_at(snapshot)
     identity, lease = who
     if batch.batch_id is None:
         return Turn(identity, None)

@@ -16,6 +16,7 @@ from table.transaction.checkpoint import (
     merge_checkpoints,
     next_checkpoints,
 )
+from table.transaction.mend_commits import mend_commits
 from table.transaction.positions import encode_streamer
 
 
@@ -32,6 +33,16 @@ class BatchLedger:
         self._merged: tuple[tuple[str, ...], dict[str, CommittedBatch]] = ((), {})  # of the active commits, and theirs
         self._retired: dict[str, CommittedBatch] = {}
         self._archive_read_until: str | None = None
+
+    def look_at(self, snapshot: Snapshot) -> None:
+        """Reads the commits that this process has not read, and mends those whose completed file is damaged.
+
+        Raises:
+            CorruptFileError: a completed file and its end record are damaged.
+            StorageError: the store fails.
+        """
+        self._load_active(snapshot)
+        mend_commits(snapshot)
 
     def find_last_batch(self, snapshot: Snapshot, sink_id: str) -> CommittedBatch | None:
         """A sink's last committed batch: from the active timeline, else from the archive.

@@ -9,7 +9,7 @@ import pyarrow as pa
 from streaming.batch.partition_advice import tell_time_fields
 from streaming.plan.plan_tasks import plan_changes
 from table.config.metadata_indexes import RECORD_INDEX, STATISTICS, check_maintained
-from table.config.table_config import TableConfig, load_table_config
+from table.config.table_config import TableConfig
 from table.config.writable import check_can_write
 from table.errors import InvalidConfigError, SchemaMismatchError, TableNotFoundError
 from table.hudi_table import HudiTable, create_table
@@ -28,6 +28,7 @@ from table.schema.evolution import evolve_schema
 from table.services.conversion.convert import convert_table
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
+from table.timeline.lost_properties import open_config
 from table.timeline.timeline import Timeline
 
 log = get_logger("hudistream.sink")
@@ -57,10 +58,11 @@ class TableOpener:
 
         Raises:
             TableNotFoundError: there is no table, and none may be created.
+            CorruptFileError: there was a table, and its properties are gone or damaged.
             InvalidConfigError, UnsupportedTableError, SchemaMismatchError: nothing was created.
         """
         storage = self._storage
-        config = load_table_config(storage)
+        config = open_config(storage)
         if config is None:
             self._check_may_create(options, batch_id)
             config = new_table_config(options, self._default_name)
@@ -79,7 +81,7 @@ class TableOpener:
 
     def reopen(self) -> HudiTable | None:
         """The table as its properties are now; None where there is none."""
-        config = load_table_config(self._storage)
+        config = open_config(self._storage)
         return HudiTable(self._storage, config) if config is not None else None
 
     def _upgraded(self, table: HudiTable, options: WriteOptions) -> HudiTable:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from streaming.batch.walk_table import walk_table
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import LiveFiles, live_files_of
 from streaming.plan.task_result import TaskResult
@@ -26,7 +27,6 @@ from table.log import get_logger
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.instant import WRITE_ACTIONS, Action
-from table.view.file_system_view import walk_file_groups
 
 FOOTERS_SAMPLED = 3
 PATHS_TOLD = 20
@@ -113,7 +113,7 @@ class ProfileCache:
             return None
         found: dict[str, tuple[LiveFile, ...] | None] = {}
         files = 0
-        for path, groups in walk_file_groups(snapshot.listing, snapshot.confirmed):
+        for path, groups in walk_table(snapshot):
             # a path with log files stays unknown: the task that writes there lists it
             is_plain = all(group.is_plain for group in groups)
             found[path] = live_files_of(group.latest_slice for group in groups) if is_plain else None

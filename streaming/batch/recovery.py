@@ -1,8 +1,11 @@
 """Before each batch, a writer ends the writes of dead writers, and lets other writers into a shared table."""
 
+from collections.abc import Mapping
+
 from streaming.batch.marker_cleanup import MarkerCleanup
 from streaming.batch.quarantine import finish_quarantine
 from streaming.batch.services import TableServices
+from table.config.properties_copy import keep_copy
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
 from table.keys.keygen import check_key_encoding
@@ -45,6 +48,7 @@ class Recovery:
         self._key_encoding_seen = self._swept = False
         self._rollbacks_seen: frozenset[str] = frozenset()
         self._plans_seen: frozenset[str] = frozenset()
+        self._properties: Mapping[str, str] | None = None  # in the copy of them
 
     def run(self, table: HudiTable, identity: WriterIdentity, lease: Lease, services: TableServices) -> Snapshot:
         """Rolls back or finishes the writes of dead writers, and prepares the table for a batch.
@@ -64,6 +68,7 @@ class Recovery:
             CommitConflictError: a pending instant is in the way that this writer cannot end.
         """
         snapshot = self._end_dead_writes(table, identity, lease)
+        self._properties = keep_copy(table.storage, table.config.extra, self._properties)
         self._look_behind_rollbacks(snapshot)
         withdraw_signed(snapshot, self._options.sink.id if services.is_clustering else None)
         emptied = services.take_emptied()

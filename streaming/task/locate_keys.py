@@ -15,6 +15,7 @@ from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.columns import FILE_COLUMN, LOOKUP_COLUMN
 from streaming.plan.live_files import live_files_of
 from streaming.plan.task_plan import ChangePlan, TaskPlan
+from streaming.task.list_path import list_path
 from streaming.task.log_only_keys import refuse_log_only_keys
 from table import clock
 from table.errors import InvalidConfigError
@@ -27,7 +28,6 @@ from table.metadata_table.read_record_index import RecordIndex
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
-from table.view.file_system_view import list_file_groups
 
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
@@ -229,7 +229,7 @@ def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
     # on an empty timeline no file is visible, so no listing is needed
     if not plan.committed.times:
         return ()
-    groups = list_file_groups(plan.listing, path, plan.committed)
+    groups = list_path(plan, path)
     if plan.logs is not None and plan.changes is not None and not plan.changes.is_bucket:
         refuse_log_only_keys(plan, groups)
     return live_files_of(group.latest_slice for group in groups)

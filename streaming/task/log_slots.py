@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import as_base_files, as_live_files
 from streaming.plan.task_plan import TaskPlan
+from streaming.task.list_path import list_path
 from streaming.task.log_only_keys import refuse_log_only_keys
 from table.files.markers import CREATE
 from table.view.file_group import BaseFile, FileGroup, FileSlice
-from table.view.file_system_view import list_file_groups
 from table.write.context import LogSlot
 
 
@@ -49,7 +49,7 @@ def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
     assert plan.logs is not None
     # on an empty timeline no file is visible, so no listing is needed
     is_empty = plan.committed.first_time is None
-    found = () if is_empty else list_file_groups(plan.listing, path, plan.committed)
+    found = () if is_empty else list_path(plan, path)
     takes_any = plan.changes is not None and plan.changes.is_bucket
     if plan.changes is not None and not takes_any:
         refuse_log_only_keys(plan, found)

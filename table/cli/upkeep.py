@@ -5,7 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from table import clock
-from table.cli.arguments import add_command, add_format, add_options, load_options, open_table
+from table.cli.arguments import (
+    add_command,
+    add_format,
+    add_options,
+    load_options,
+    load_storage_options,
+    open_table,
+)
 from table.cli.file_lists import explanation_json, explanation_lines, fates_json, fates_lines
 from table.cli.output import UsageError, plural, say, say_json
 from table.inspect.explain import explain_batch, explain_files
@@ -327,7 +334,10 @@ def _explain(given: argparse.Namespace) -> int:
 
 
 def _check(given: argparse.Namespace) -> int:
-    report = check(open_table(given), repair=given.repair, sample=given.sample)
+    if given.repair:
+        report = check(given.path, repair=True, sample=given.sample, storage_options=load_storage_options(given))
+    else:
+        report = check(open_table(given), sample=given.sample)
     if given.format == "json":
         say_json(report.to_json())
     else:

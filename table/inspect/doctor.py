@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from table import clock
 from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
-from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig, load_table_config
+from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
 from table.hudi_table import HudiTable
@@ -24,6 +24,7 @@ from table.storage.interface import Storage
 from table.storage.opening import open_storage
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action
+from table.timeline.lost_properties import open_config
 from table.transaction.heartbeat import find_live_writer
 from table.transaction.holder import find_standing_holder
 from table.transaction.lease_record import describe_holder
@@ -77,7 +78,7 @@ def examine(
     storage = open_storage(path, storage_options)
     findings: list[Finding] = []
     try:
-        config = load_table_config(storage)
+        config = open_config(storage)
     except HudiError as error:
         return Diagnosis(storage.base_uri, (Finding("stop", str(error)),))
     if config is None:

@@ -7,7 +7,7 @@ needs no more than its write stats (`delete_strays`).
 
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from table.errors import StorageError
@@ -19,7 +19,7 @@ from table.view.file_group import BaseFile, CommittedInstants, LogFile
 class Claim(Enum):
     """What the records say of a file, or of an instant's blocks in it."""
 
-    WANTED = "a commit names it, or its instant may still name it"
+    WANTED = "a commit or an end record names it, or its instant may still name it"
     UNPROVEN = "readers count it, and no record tells whether a commit wrote it"
     BESIDE_COMMIT = "its commit is on the timeline and does not name it: readers see it"
     BELOW_LINE = "its instant has left the timeline and does not name it: readers see it"
@@ -35,10 +35,12 @@ class Records:
         named: completed write of the timeline -> paths of the files that it names; commits that cannot be read are
             missing.
         silent: completed writes whose records do not name all their files.
-        pending: instants whose outcome is open.
+        pending: instants whose outcome is open, also where a damaged end record decides it.
         undone: instants that rollbacks undo or have undone.
         archived: completed writes in the archive.
         archived_paths: paths of the files that these name.
+        decided: instant whose own files were lost -> paths of the files that its end record "commit" names. Nothing
+            undid the instant.
     """
 
     committed: CommittedInstants
@@ -48,6 +50,7 @@ class Records:
     undone: AbstractSet[str]
     archived: AbstractSet[str]
     archived_paths: AbstractSet[str]
+    decided: Mapping[str, AbstractSet[str]] = field(default_factory=dict)
 
 
 def judge(path: str, time: str, records: Records) -> Claim:
@@ -58,7 +61,7 @@ def judge(path: str, time: str, records: Records) -> Claim:
         time: the instant that wrote the base file, or blocks of the log file.
         records: what timeline and archive tell.
     """
-    if path in records.named.get(time, ()):
+    if path in records.named.get(time, ()) or path in records.decided.get(time, ()):
         return Claim.WANTED
     if time in records.committed.times:
         return _judge_committed(time, records)
@@ -84,9 +87,11 @@ def _judge_below_line(path: str, time: str, records: Records) -> Claim:
 
 
 def is_decided(time: str, records: Records) -> bool:
-    """Whether it is known which files of an instant that is not pending count."""
+    """Whether it is known which files of an instant count. Those of a pending instant are not known."""
     if time in records.committed.times:
         return time in records.named and time not in records.silent
+    if time in records.pending:
+        return False
     line = records.committed.first_time
     if time in records.undone or line is None or time > line:
         return True

@@ -8,7 +8,7 @@ safety.md).
 from collections.abc import Collection, Mapping
 
 from table import threads
-from table.errors import StorageError
+from table.errors import CorruptFileError, StorageError
 from table.files.log.instants import is_written_by, read_instants
 from table.files.names import may_be_of_instant
 from table.files.publication import delete_announced, forget_stray, walk_markers
@@ -16,10 +16,12 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.metadata_table.drop import drop_present_metadata_table
 from table.options.choices import TableType
+from table.references.decided import check_not_decided, find_decided
 from table.references.judge import find_turning_files, find_turning_logs
 from table.references.undone import load_rolled_back_time
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
+from table.timeline.end_record import ENDS_FOLDER
 from table.timeline.instant import Action
 from table.view.file_group import parse_data_files
 
@@ -27,18 +29,26 @@ log = get_logger("hudistream.strays")
 
 
 def find_referenced(snapshot: Snapshot, time: str) -> frozenset[str] | None:
-    """Files that the instant's commit names; empty if the instant was undone; None if its outcome is not known."""
+    """Files that the instant's commit names; empty if the instant was undone; None if its outcome is not known.
+
+    If the instant's files were lost, its end record says what it committed.
+    """
     timeline = snapshot.timeline
     for instant in timeline.completed_writes:
         if instant.time == time:
             commit = snapshot.commits.find_filled(instant)
             # None: archived since the timeline was listed; or empty, which means that nothing is known
-            return frozenset(stat.path for stat in commit.stats) if commit is not None else None
+            return commit.named_paths if commit is not None else None
     for rollback in timeline.completed_of(Action.ROLLBACK):
         if rollback.time > time and load_rolled_back_time(snapshot, rollback) == time:
             return frozenset()
     first = timeline.first_active_time
-    return frozenset() if first is None or time > first else None
+    if first is not None and time <= first:
+        return None
+    try:
+        return find_decided(snapshot, (time,)).get(time, frozenset())
+    except CorruptFileError:
+        return None
 
 
 def delete_strays(storage: Storage, time: str, referenced: frozenset[str], *, are_late: bool = False) -> None:
@@ -130,11 +140,20 @@ def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
     Args:
         table: the table; the only pending write is that of `time`.
         time: the first commit's.
+
+    Raises:
+        CorruptFileError: an end record says that an instant was committed, and the timeline does not have it.
+        StorageError: a file cannot be deleted.
     """
     paths = table.store_listing.list_partition_paths()
     strays = [file for path in paths for file in find_stray_files(table, path, {}, "", time)]
     if table.config.table_type == TableType.MERGE_ON_READ:
         strays += [file for path in paths for file in find_stray_logs(table, path, ((), ()), "", time)]
+    if strays:
+        snapshot = Snapshot.load(table)
+        times = {entry.name.partition(".")[0] for entry in table.storage.list_dir(ENDS_FOLDER)}
+        lost = times - {instant.time for instant in snapshot.timeline}
+        check_not_decided(snapshot, lost, "nothing was deleted, and nothing is committed")
     delete_stray_files(table, strays, 1)
     return tuple(strays)
 

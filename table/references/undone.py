@@ -9,6 +9,7 @@ from table.storage.interface import Storage
 from table.timeline.active_timeline import find_instant
 from table.timeline.end_record import ENDS_FOLDER
 from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.restore import decode_restore_plan, decode_restored
 from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
@@ -26,6 +27,18 @@ def load_rolled_back_time(snapshot: Snapshot, rollback: Instant) -> str:
     plan = rollback.at(State.REQUESTED)
     data = find_instant(snapshot.storage, plan) if snapshot.timeline.contains(plan) else None
     return decode_rollback_plan(data, plan.file_name).instant_time if data else ""
+
+
+def load_undone_times(snapshot: Snapshot, instant: Instant) -> tuple[str, ...]:
+    """The instants that a rollback or a restore on the timeline undoes, also where it is pending."""
+    if instant.action is not Action.RESTORE:
+        return tuple(filter(None, [load_rolled_back_time(snapshot, instant)]))
+    if instant.is_completed:
+        data = find_instant(snapshot.storage, instant)
+        return decode_restored(data, instant.file_name) if data else ()
+    plan = instant.at(State.REQUESTED)
+    data = find_instant(snapshot.storage, plan) if snapshot.timeline.contains(plan) else None
+    return tuple(time for time, _ in decode_restore_plan(data, plan.file_name).instants) if data else ()
 
 
 def rollbacks_after(timeline: Timeline, time: str) -> tuple[Instant, ...]:

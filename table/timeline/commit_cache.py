@@ -5,10 +5,12 @@ So an entry never becomes wrong. Entries are dropped only to free memory.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 from table import threads
+from table.errors import CorruptFileError
 from table.storage.interface import Storage
 from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import Instant
@@ -17,6 +19,7 @@ from table.timeline.metadata.avro_commit import decode_avro_commit, decode_outli
 from table.timeline.metadata.commit import CommitMetadata, CommitOutline
 from table.timeline.metadata.commit_totals import CommitTotals, decode_totals, totals_of
 from table.timeline.named_files import FollowedNames, NamedFile, names_of
+from table.timeline.same_content import Substitute, decode_whole, find_substitute
 
 Found = TypeVar("Found")
 
@@ -38,12 +41,14 @@ class CommitCache:
     Attributes:
         late_writes: retired writes that a compaction passed, as read from the archive.
         named_files: the files that the commits of the active timeline name.
+        damaged: completed writes whose file was found empty or torn, and what was taken in its place.
     """
 
     def __init__(self, storage: Storage, *, most_bytes: int = CACHED_BYTES, keeps_large: bool = False) -> None:
         self._storage, self._most_bytes, self._keeps_large = storage, most_bytes, keeps_large
         self.late_writes, self.named_files = LateWrites(), FollowedNames()
         self._named: dict[Instant, tuple[NamedFile, ...]] = {}  # of large commits, until they are asked for
+        self.damaged: dict[Instant, Substitute] = {}
         self._kept: dict[Instant, CommitMetadata] = {}
         self._outlines: dict[Instant, CommitOutline] = {}
         self._bytes = 0
@@ -89,8 +94,10 @@ class CommitCache:
         data = data if data is not None else find_instant(self._storage, instant)
         if data is None:
             return None
-        is_large = len(data) >= _LARGE_BYTES
-        return decode_totals(data, instant.file_name) if is_large else totals_of(self.decode(instant, data))
+        if len(data) >= _LARGE_BYTES:
+            with suppress(CorruptFileError):
+                return decode_totals(data, instant.file_name)
+        return totals_of(self.decode(instant, data))
 
     def read_outline(self, instant: Instant) -> CommitOutline:
         """What a completed commit says without its files.
@@ -149,20 +156,27 @@ class CommitCache:
         return self._named.pop(instant, None) if whole is None else names_of(instant.time, whole)
 
     def _names(self, instant: Instant, data: bytes) -> tuple[NamedFile, ...] | None:
-        return names_of(instant.time, decode_avro_commit(data, instant.file_name)) if data.strip() else None
+        whole = decode_whole(instant, data)  # a large one is not kept
+        if whole is None:
+            whole = self.decode(instant, data)
+        return None if whole.is_empty else names_of(instant.time, whole)
 
     def _known_outline(self, instant: Instant) -> CommitOutline | None:
         whole = self._find_kept(instant)
         return self._outlines.get(instant) if whole is None else CommitOutline(whole.operation, whole.extra)
 
     def _outline(self, instant: Instant, data: bytes) -> CommitOutline:
-        if len(data) < _LARGE_BYTES:
+        outline = None
+        if len(data) >= _LARGE_BYTES:
+            with suppress(CorruptFileError):
+                outline = decode_outline(data, instant.file_name)
+        if outline is None:
             whole = self.decode(instant, data)
             return CommitOutline(whole.operation, whole.extra)
         self._large = (instant, data) if self._keeps_large else None
-        if self._keeps_large:
-            self._named[instant] = names_of(instant.time, decode_avro_commit(data, instant.file_name))
-        outline = self._outlines[instant] = decode_outline(data, instant.file_name)
+        if self._keeps_large and (names := self._names(instant, data)) is not None:
+            self._named[instant] = names
+        self._outlines[instant] = outline
         while len(self._outlines) > _OUTLINES:
             del self._outlines[next(iter(self._outlines))]
         return outline
@@ -175,15 +189,12 @@ class CommitCache:
         return data
 
     def find_filled(self, instant: Instant) -> CommitMetadata | None:
-        """As `find`, for callers that delete files which a commit does not name. None also where its file is empty.
+        """As `find`, for callers that delete files which a commit does not name. None also where nothing is known.
 
-        An empty file does not say which files the commit wrote.
+        An empty file without an end record does not say which files the commit wrote.
         """
-        known = self._find_kept(instant)
-        if known is not None:
-            return known
-        data = find_instant(self._storage, instant)
-        return self.decode(instant, data) if data and data.strip() else None
+        found = self.find(instant)
+        return None if found is None or found.is_empty else found
 
     def keep(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Remembers a commit that this process completed itself.
@@ -210,12 +221,22 @@ class CommitCache:
     def decode(self, instant: Instant, data: bytes) -> CommitMetadata:
         """What a commit did, from the content of its file, which the caller has read.
 
+        If the file of a completed write is empty or torn, the end record of the write says the same. A store that
+        creates a file before it writes the content may also show an empty file first.
+
         Raises:
-            CorruptFileError: it is damaged.
+            CorruptFileError: it is damaged, and its end record does not replace it.
         """
-        metadata = decode_avro_commit(data, instant.file_name)  # decodes both layouts: a table may change its layout
-        # a store that creates a file before it writes the content may show an empty file first
-        if instant.is_completed and data.strip():
+        metadata = decode_whole(instant, data)
+        if metadata is None:
+            substitute = find_substitute(self._storage, instant)
+            if substitute is not None:
+                metadata, self.damaged[instant] = substitute.metadata, substitute
+        if metadata is None:
+            metadata = decode_avro_commit(data, instant.file_name)
+            if not data.strip():
+                return metadata
+        if instant.is_completed:
             self.keep(instant, metadata)
         return metadata
 

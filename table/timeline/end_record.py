@@ -18,13 +18,15 @@ from typing import Any
 from table.errors import CorruptFileError
 from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.active_timeline import create_settled
-from table.timeline.instant import Action
+from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.metadata.avro_commit import decode_avro_commit
 from table.timeline.metadata.commit import CommitMetadata
 from table.version import VERSION
 
 ENDS_FOLDER = join(OWN_FOLDER, "ends")
 COMMIT, ROLLBACK = "commit", "rollback"
+# actions that write data files, and whose end records hold a whole commit
+DATA_ACTIONS = WRITE_ACTIONS | {Action.COMPACTION, Action.CLUSTERING}
 
 
 @dataclass(frozen=True, slots=True)

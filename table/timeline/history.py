@@ -30,6 +30,7 @@ from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.metadata.avro_commit import decode_avro_commit
 from table.timeline.metadata.avro_record import decode_record, read_as, text_of, texts_of
 from table.timeline.metadata.commit import CommitMetadata
+from table.timeline.metadata.restore import decode_restored
 
 _VERSION_FILE = "_version_"
 _MANIFEST = re.compile(r"manifest_(\d+)")
@@ -89,6 +90,8 @@ class HistoryArchive:
                     with read_as("rollback", name):
                         undone = texts_of(decode_record("rollback_metadata", data, name).get("commitsRollback"))
                     yield ArchivedChange(time, undone=undone)
+                elif action == Action.RESTORE.value and data:
+                    yield ArchivedChange(time, undone=decode_restored(data, name))
                 else:
                     yield ArchivedChange(time)
 

@@ -38,6 +38,7 @@ from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, f
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.same_content import WRITER_KEY
 from table.timeline.timeline import Timeline
 from table.transaction.came_back import delete_returned
 from table.transaction.commit_facts import PendingCommit, load_facts
@@ -52,7 +53,6 @@ from table.transaction.planned_clusterings import is_foreign_clustering, withdra
 from table.transaction.provisional import settle_compactions
 from table.transaction.store_clock import wait_past_completed, wait_until_reached
 
-WRITER_KEY = "hudistream.writer"
 _TRIES = 100  # how often other writers may take the next place first
 _MOVES = 5  # how often the timeline may change while it is read
 _LOOKS = 6  # how often to check whether the commit in the last place has ended: for three seconds
@@ -325,7 +325,7 @@ def carry_out_commit(
     """
     storage, time = table.storage, end.time
     storage.fence(time)
-    delete_strays(storage, time, frozenset(stat.path for stat in end.metadata.stats))
+    delete_strays(storage, time, end.metadata.named_paths)
     begun = name_instant(table.layout, time, end.action, State.INFLIGHT)
     if not storage.exists(begun.path):
         return _find_outcome(table, end)
@@ -345,6 +345,8 @@ def carry_out_commit(
 def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
     """The outcome of an instant whose inflight file does not exist any more.
 
+    If the request is still there, and nothing undoes it, others deleted the inflight file: the end is carried out.
+
     Raises:
         CommitConflictError: another engine rolled it back.
         CommitOutcomeUnknownError: neither the timeline nor the archive shows its outcome.
@@ -361,6 +363,9 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
     if found is not None and found.is_completed:
         delete_returned(snapshot)
         return found
+    if found is not None and found.state is State.REQUESTED:  # nobody ended it: its inflight file was lost
+        begin_instant(storage, found)
+        return carry_out_commit(table, end)
     if is_archived(table.archived_timeline, time):
         return name_instant(timeline.layout, time, end.action, State.INFLIGHT).to(State.COMPLETED, end.completion_time)
     raise CommitOutcomeUnknownError(f"the files of instant {time} are not on the timeline: run the batch again")

@@ -134,6 +134,11 @@ class FileGroup:
         return found if logs == found.log_files else replace(found, log_files=logs)
 
     @property
+    def files(self) -> tuple[BaseFile | LogFile, ...]:
+        """The files of all slices."""
+        return tuple(file for found in self.slices for file in found.files)
+
+    @property
     def current_files(self) -> tuple[BaseFile | LogFile, ...]:
         """The files that the newest snapshot reads: those of the newest slice with a base file, and of newer slices."""
         newest = next((at for at, found in enumerate(self.slices) if found.base_file is not None), len(self.slices) - 1)
@@ -225,6 +230,11 @@ def _completions(timeline: Timeline) -> Mapping[str, str]:
         if one.completion_time is not None:
             found[one.time] = max(one.completion_time, found.get(one.time, ""))
     return found
+
+
+def first_instant(files: Iterable[DataFile]) -> str:
+    """The earliest instant in the names of files, of which there is at least one."""
+    return min(file.instant_time if isinstance(file, BaseFile) else file.base_instant_time for file in files)
 
 
 def build_file_groups(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from table.errors import CorruptFileError
 from table.storage.interface import FileInfo
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
@@ -19,12 +20,22 @@ from table.view.listing import Listing
 
 
 def load_committed_instants(commits: CommitCache, timeline: Timeline) -> CommittedInstants:
-    """The instants whose files are visible. Reads the replace commits, which name the file groups replaced."""
+    """The instants whose files are visible. Reads the replace commits, which name the file groups replaced.
+
+    Raises:
+        CorruptFileError: a replace commit is damaged, or nothing is known of it.
+    """
     replaced: dict[str, set[str]] = {}
     for instant in timeline.completed_of(Action.REPLACE_COMMIT):
         metadata = commits.find(instant)
         if metadata is None:
             continue  # archived since: the file groups that it replaced had been cleaned before
+        if metadata.is_empty:
+            raise CorruptFileError(
+                f"{instant.path} is empty, and no end record has its content: which file groups it replaced is not "
+                "known, so their rows would be read beside the new ones. Bring the file back from a backup, or restore "
+                "a savepoint from before (`hudistream check`)"
+            )
         for path, file_ids in metadata.replaced.items():
             replaced.setdefault(path, set()).update(file_ids)
     return committed_instants(timeline, replaced)

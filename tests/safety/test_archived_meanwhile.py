@@ -1,5 +1,7 @@
 """Decisions and archival: two archivals at once, and batches that archival passes between their look and their end."""
 
+import shutil
+
 import pyarrow as pa
 import pytest
 from engine import Engine, key_set, rows
@@ -14,6 +16,7 @@ from table.services.archival import archival
 from table.services.archival.archival import archive, carry_out_archival, schedule_archival
 from table.services.clean.clean import clean
 from table.snapshot import Snapshot
+from table.timeline.end_record import end_path
 from table.timeline.instant import Action
 from table.transaction import commit
 from table.transaction.came_back import delete_returned, find_returned
@@ -102,9 +105,15 @@ def test_a_commit_whose_file_is_empty_stops_archival(tmp_path):
     table = table_with_a_rollback(path, "COPY_ON_WRITE")
     first = table.load_timeline().completed_writes[0]
     table.storage.put(first.path, b"")
+    shutil.copytree(path, tmp_path / "whole" / "t")
+    table.storage.delete_metafile(end_path(first.time, first.action))
     with pytest.raises(CorruptFileError, match=first.file_name):
         archive(table, ARCHIVE, CLEAN)
     assert table.load_timeline().completed_writes[0] == first
+    whole = HudiTable.open(str(tmp_path / "whole" / "t"))
+    assert first in archive(whole, ARCHIVE, CLEAN).instants, "its end record has the content"
+    archived = {change.time: change.metadata for change in whole.archived_timeline.read_changes()}
+    assert archived[first.time].stats
 
 
 def several(path, name, mor, index, **more):

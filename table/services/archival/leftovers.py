@@ -13,6 +13,7 @@ from table.files.publication import is_final, may_publish_late
 from table.hudi_table import HudiTable
 from table.options.choices import TableType
 from table.options.groups import CleanSettings
+from table.references.decided import check_not_decided
 from table.references.strays import delete_stray_files, find_stray_files, find_stray_logs
 from table.references.undone import goes_with
 from table.services.archival.plan import ArchivalPlan
@@ -68,13 +69,18 @@ def delete_leftovers(snapshot: Snapshot, plan: ArchivalPlan, retired: Retired, c
         clean: how many files are deleted at a time.
 
     Raises:
+        CorruptFileError: an instant below the line is decided to be committed, and is not on the timeline: nothing may
+            be archived.
         CommitConflictError: a file that no commit names is of an instant in the archive: nothing may be archived.
         StorageError: a file cannot be deleted: nothing may be archived.
     """
     line, first = plan.first_active, snapshot.timeline.first_active_time
     if line is None or first is None:
         return ()
-    protected = _protected(snapshot.table)
+    ended = _list_ended(snapshot.table)
+    lost = {time for time in ended if first <= time < line} - {instant.time for instant in snapshot.timeline}
+    check_not_decided(snapshot, lost, "nothing is archived, and nothing was deleted")
+    protected = ended if is_final(snapshot.storage) else frozenset()
     paths = {path for time, written in retired.paths.items() if time not in protected for path in written}
     undone = {done.instant_time for done in retired.rollbacks.values()}
     if any(first <= time < line and time not in protected for time in undone):
@@ -121,7 +127,6 @@ def _undone_files(table: HudiTable, plan: ArchivalPlan, retired: Retired) -> lis
     return files
 
 
-def _protected(table: HudiTable) -> frozenset[str]:
-    if not is_final(table.storage):
-        return frozenset()
+def _list_ended(table: HudiTable) -> frozenset[str]:
+    """Times of the instants that have an end record."""
     return frozenset(entry.name.partition(".")[0] for entry in table.storage.list_dir(ENDS_FOLDER))

@@ -54,12 +54,14 @@ def read_retired(snapshot: Snapshot, plan: ArchivalPlan, check: Callable[[], Non
             check()
             data = read_instant(storage, file)
             moved_ms = modified.get(file.file_name, clock.now_ms())
-            files.append(RetiredFile(file, data, clock.format_instant_time(moved_ms, snapshot.config.timezone)))
             if file.is_completed and file.action in WRITE_ACTIONS:
-                stats = snapshot.commits.decode(file, _filled(file, data)).stats
+                commit = snapshot.commits.decode(file, data)
+                substitute = snapshot.commits.damaged.get(file)
+                data = _filled(file, data) if substitute is None else substitute.encode(file, snapshot.layout)
                 # a metadata table may have a delta commit and a compaction of one time
-                named[file.time] = named.get(file.time, frozenset()) | {stat.path for stat in stats}
-                paths[file.time] = paths.get(file.time, frozenset()) | {stat.partition_path for stat in stats}
+                named[file.time] = named.get(file.time, frozenset()) | commit.named_paths
+                paths[file.time] = paths.get(file.time, frozenset()) | {stat.partition_path for stat in commit.stats}
+            files.append(RetiredFile(file, data, clock.format_instant_time(moved_ms, snapshot.config.timezone)))
     return Retired(tuple(files), named, paths, _read_rollbacks(snapshot, check))
 
 

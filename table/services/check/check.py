@@ -4,11 +4,15 @@ Without ``repair`` nothing is written, and writers may be at work: a finding of 
 With ``repair`` the check holds the table, so that no writer that knows leases is at work.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
+from table.config.properties_copy import read_whole
+from table.config.table_config import PROPERTIES_FILE
 from table.config.writable import check_can_write, check_version_written
 from table.errors import CorruptFileError, HudiError
 from table.hudi_table import HudiTable
@@ -23,12 +27,14 @@ from table.services.check.judge_files import judge_files
 from table.services.check.judge_timeline import judge_timeline
 from table.services.check.log_contents import check_log_contents, ordering_of
 from table.services.check.look import Look, take_look
+from table.services.check.properties import has_source, mend_properties
 from table.services.check.record_index import check_record_index
 from table.services.check.repair import Problems, end_instants, mend
 from table.services.check.statistics import check_statistics
 from table.snapshot import Snapshot
-from table.storage.interface import METAFOLDER
-from table.takes_path import takes_path
+from table.storage.interface import METAFOLDER, Storage
+from table.storage.opening import open_storage
+from table.timeline.lost_properties import open_config
 from table.transaction.holder import Holder, find_standing_holder
 from table.transaction.lease import Lease, hold_table
 from table.view.file_group import BaseFile, DataFile, LogFile
@@ -38,23 +44,43 @@ DEFAULT_SAMPLE = 20
 log = get_logger("hudistream.check")
 
 
-@takes_path
-def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAULT_SAMPLE) -> CheckReport:
+def check(
+    table: HudiTable | str | os.PathLike[str],
+    *,
+    repair: bool = False,
+    sample: int | None = DEFAULT_SAMPLE,
+    storage_options: Mapping[str, Any] | None = None,
+) -> CheckReport:
     """Looks at a whole table.
 
     Args:
-        table: the table, or its path.
+        table: the table, or its path. A table that lost its properties can only be named by its path.
         repair: repair what is safe to repair. The table is held meanwhile.
         sample: how many files of the snapshot are read; None means all.
+        storage_options: for fsspec, where `table` is a path.
 
     Returns:
         What was found, and what became of it.
 
     Raises:
+        TableNotFoundError: there is no table.
+        CorruptFileError: the table lost its properties, and they cannot be made again.
         UnsupportedTableError: the table is of another version.
         CommitConflictError: a live writer holds the table, and `repair` is wanted.
         HudiError: the store fails.
     """
+    made_again: list[Finding] = []
+    if repair:
+        storage = table.storage if isinstance(table, HudiTable) else open_storage(table, storage_options)
+        made_again = _mend_properties(storage)
+    if not isinstance(table, HudiTable):
+        table = HudiTable.open(table, storage_options)
+    elif made_again:
+        table = replace(table, config=open_config(table.storage) or table.config)
+    return _check(table, made_again, repair=repair, sample=sample)
+
+
+def _check(table: HudiTable, made_again: Sequence[Finding], *, repair: bool, sample: int | None) -> CheckReport:
     check_version_written(table.config, "check")
     settings = HeartbeatSettings()
     holder = find_standing_holder(table.storage, settings)
@@ -72,9 +98,16 @@ def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAUL
     chosen = choose_files(look, sample)
     found = [*found, *_check_contents(table, look, chosen)]
     files = sum(len(folder.paths) for folder in look.folders.values())
-    report = CheckReport(table.storage.base_uri, in_order(found), files, len(chosen))
+    report = CheckReport(table.storage.base_uri, in_order([*made_again, *found]), files, len(chosen))
     log.info("table_checked", table=report.table, sound=report.is_sound, findings=len(report.findings), files=files)
     return report
+
+
+def _mend_properties(storage: Storage) -> list[Finding]:
+    if read_whole(storage, PROPERTIES_FILE) is not None or not has_source(storage):
+        return []
+    with hold_table(storage, "hudistream check --repair"):
+        return mend_properties(storage)
 
 
 def _check_metadata_table(table: HudiTable, look: Look, sample: int | None) -> list[Finding]:

@@ -4,10 +4,13 @@ from collections.abc import Iterator
 
 from table.references.judge import is_decided
 from table.services.check.finding import Finding, Kind, Repair, Severity
+from table.services.check.judge_lost import judge_lost
 from table.services.check.look import Look
-from table.timeline.end_record import end_path
+from table.storage.interface import join
+from table.timeline.end_record import DATA_ACTIONS, ENDS_FOLDER, end_path
 from table.timeline.instant import COMPLETED_AS, WRITE_ACTIONS, Action, Instant, State
 
+_DATA_NAMES = frozenset(action.value for action in DATA_ACTIONS)
 _NEXT_BATCH = "nothing: the next batch does it; or `hudistream check --repair`"
 
 
@@ -19,6 +22,15 @@ def judge_timeline(look: Look) -> Iterator[Finding]:
                 "bring the file back from a backup; until then nothing is deleted"
             )
         )  # fmt: skip
+    for instant in sorted(look.damaged):
+        yield Finding(
+            Kind.DAMAGED_COMMIT,
+            Severity.ERROR,
+            instant.path,
+            "it is empty or torn; the end record of the commit has the same content, which is read meanwhile",
+            Repair.POSSIBLE,
+            advice="`hudistream check --repair` writes the file again, and so does the next writer that starts",
+        )
     for instant in look.timeline.completed_writes:
         if instant.time in look.commits and look.commits[instant.time].is_empty:
             yield Finding(
@@ -34,6 +46,7 @@ def judge_timeline(look: Look) -> Iterator[Finding]:
         yield from _judge_pending(look, instant)
     yield from judge_gaps(look)
     yield from judge_ends(look)
+    yield from judge_lost(look)
     yield from judge_leftovers(look)
 
 
@@ -122,8 +135,13 @@ def judge_ends(look: Look) -> Iterator[Finding]:
     """End records that are over, broken, or contradicted by the timeline."""
     line, completed = look.committed.first_time, look.committed.times
     for name, said in look.leftovers.broken_ends.items():
+        where = join(ENDS_FOLDER, name)
+        if find_completed_of(look, name) is not None:
+            advice = "`hudistream check --repair` writes it again: the completed file has its content"
+            yield Finding(Kind.BROKEN_END_RECORD, Severity.ERROR, where, said, Repair.POSSIBLE, advice=advice)
+            continue
         advice = "the instant cannot be ended: delete its data files and its instant files by hand, or bring it back"
-        yield Finding(Kind.BROKEN_END_RECORD, Severity.ERROR, name, said, Repair.REFUSED, "it decides an end", advice)
+        yield Finding(Kind.BROKEN_END_RECORD, Severity.ERROR, where, said, Repair.REFUSED, "it decides an end", advice)
     for end in look.leftovers.ends.values():
         where, is_pending = end_path(end.time, end.action), end.time in look.pending
         if line is not None and end.time < line and not is_pending:
@@ -138,8 +156,6 @@ def judge_ends(look: Look) -> Iterator[Finding]:
         text = ""
         if not end.is_commit and end.time in completed and end.time not in look.undone:
             text = "it says rollback, and the instant is completed"
-        elif end.is_commit and end.time not in completed | look.undone | look.archive.times and not is_pending:
-            text = "it says commit, and the instant is not on the timeline"
         if text:
             yield Finding(
                 Kind.CONTRADICTED_END_RECORD,
@@ -150,6 +166,21 @@ def judge_ends(look: Look) -> Iterator[Finding]:
                 "another engine, or a person, did that",
                 "find out who; compare the rows with their source",
             )
+
+
+def find_completed_of(look: Look, name: str) -> Instant | None:
+    """The completed write whose file has the content of an end record; None where there is none.
+
+    Args:
+        look: the table.
+        name: name of the record's file.
+    """
+    time, _, action = name.partition(".")
+    commit = look.commits.get(time)
+    if commit is None or commit.is_empty or time in look.undone or action not in _DATA_NAMES:
+        return None
+    found = look.timeline.find(time, Action(action))
+    return found if found is not None and found.is_completed and found not in look.damaged else None
 
 
 def judge_leftovers(look: Look) -> Iterator[Finding]:

@@ -19,14 +19,15 @@ from table.files.publication import may_publish_late
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.references.judge import Records
-from table.references.undone import load_rolled_back_time
+from table.references.undone import load_undone_times
 from table.services.check.file_records import FileFacts, FileRecords, load_file_records
+from table.services.check.lost_instants import LostInstant, load_lost
 from table.services.rollback.rollback import WRITES
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, Storage, join
 from table.timeline.active_timeline import find_instant, list_temporaries
 from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
-from table.timeline.instant import Action
+from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
@@ -142,6 +143,8 @@ class Look:
         held_paths: paths of the files that savepoints hold.
         log_instants: path of a log file that no commit names -> what its blocks say.
         files: what the records say of the files that must be there.
+        damaged: completed files of commits that are empty or torn, and whose content the end record has.
+        lost: instants that were decided to be committed, and whose instant files are gone.
     """
 
     folders: Mapping[str, Folder]
@@ -160,6 +163,8 @@ class Look:
     held_paths: frozenset[str]
     log_instants: Mapping[str, LogInstants] = field(default_factory=dict)
     files: FileRecords = field(default_factory=FileRecords)
+    damaged: frozenset[Instant] = frozenset()
+    lost: Mapping[str, LostInstant] = field(default_factory=dict)
 
     @property
     def pending(self) -> frozenset[str]:
@@ -241,6 +246,8 @@ def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) ->
     with _damage_noted(notes, table.archived_timeline.folder):
         committed = snapshot.with_late_writes(committed)
     undone, held = _load_undone(snapshot, notes), _load_held(storage, timeline, notes)
+    lost, open_ends = load_lost(storage, leftovers.ends.values(), timeline, undone | archive.undone | archive.times)
+    open_ends |= {name.partition(".")[0] for name in leftovers.broken_ends}
     return Look(
         folders=folders,
         timeline=timeline,
@@ -254,15 +261,20 @@ def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) ->
         clusterings=_find_clusterings(snapshot, notes),
         holder=holder,
         unreadable=notes,
-        records=_records_of(timeline, commits, committed, undone, archive),
+        records=replace(
+            _records_of(commits, committed, undone, archive),
+            pending=open_ends.union(instant.time for instant in timeline.pending),
+            decided={time: one.paths for time, one in lost.items()},
+        ),
         held_paths=frozenset[str]().union(*held.values()),
         log_instants=_load_log_instants(storage, folders.values(), commits, archive),
         files=load_file_records(snapshot, facts, archive.replaced, notes),
+        damaged=frozenset(snapshot.commits.damaged),
+        lost=lost,
     )
 
 
 def _records_of(
-    timeline: Timeline,
     commits: Mapping[str, CommitMetadata],
     committed: CommittedInstants,
     undone: frozenset[str],
@@ -270,9 +282,9 @@ def _records_of(
 ) -> Records:
     return Records(
         committed=committed,
-        named={time: frozenset(stat.path for stat in commit.stats) for time, commit in commits.items()},
+        named={time: commit.named_paths for time, commit in commits.items()},
         silent=archive.silent.union(time for time, commit in commits.items() if not tells_all(commit)),
-        pending=frozenset(instant.time for instant in timeline.pending),
+        pending=frozenset(),
         undone=undone | archive.undone,
         archived=archive.times,
         archived_paths=archive.named,
@@ -299,10 +311,10 @@ def _load_commits(snapshot: Snapshot, notes: dict[str, str]) -> dict[str, Commit
 def _load_undone(snapshot: Snapshot, notes: dict[str, str]) -> frozenset[str]:
     undone: set[str] = set()
     for rollback in snapshot.timeline:
-        if rollback.action is Action.ROLLBACK:
+        if rollback.action in (Action.ROLLBACK, Action.RESTORE):
             with _damage_noted(notes, rollback.file_name):
-                undone.add(load_rolled_back_time(snapshot, rollback))
-    return frozenset(undone - {""})
+                undone.update(load_undone_times(snapshot, rollback))
+    return frozenset(undone)
 
 
 def _load_held(storage: Storage, timeline: Timeline, notes: dict[str, str]) -> dict[str, frozenset[str]]:
@@ -344,7 +356,7 @@ def _load_log_instants(
     storage: Storage, folders: Iterable[Folder], commits: Mapping[str, CommitMetadata], archive: Archive
 ) -> dict[str, LogInstants]:
     """Reads the block headers of the log files that no commit names."""
-    named = {stat.path for commit in commits.values() for stat in commit.stats} | archive.named
+    named = archive.named.union(*(commit.named_paths for commit in commits.values()))
     unnamed = (log.path for folder in folders for log in folder.log_files if log.path not in named)
     return {path: read_instants(storage, path) for path in unnamed}
 
@@ -385,7 +397,8 @@ def _load_archive(table: HudiTable, present: set[str], facts: FileFacts, notes: 
             if not tells_all(change.metadata):
                 archive.silent.add(change.time)
             facts.take(change)
-            archive.named.update(stat.path for stat in change.metadata.stats if stat.path in present)
+            for stat in change.metadata.stats:
+                archive.named.update(present.intersection(stat.named_paths))
             for path, file_ids in change.metadata.replaced.items():
                 for file_id in file_ids:
                     archive.replaced[path, file_id] = max(change.time, archive.replaced.get((path, file_id), ""))

@@ -17,15 +17,19 @@ from table.options.groups import HeartbeatSettings
 from table.references.judge import is_decided
 from table.references.strays import delete_strays
 from table.services.check.finding import Finding, Kind, Repair
+from table.services.check.judge_timeline import find_completed_of
 from table.services.check.look import Look
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.rollback import roll_back_failed_writes
-from table.timeline.active_timeline import sweep_temporaries
-from table.timeline.end_record import delete_end
+from table.snapshot import Snapshot
+from table.timeline.active_timeline import find_instant, sweep_temporaries
+from table.timeline.end_record import COMMIT, EndRecord, delete_end, find_end, overrule_end
+from table.timeline.instant import Action
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, sweep_heartbeats
 from table.transaction.lease import Lease
+from table.transaction.mend_commits import mend_commits, put_back
 from table.transaction.signs import measure_now_ms
-from table.view.file_group import BaseFile
+from table.view.file_group import first_instant
 
 log = get_logger("hudistream.check")
 
@@ -40,6 +44,7 @@ ENDS = frozenset(
     }
 )
 STRAYS = frozenset({Kind.STRAY_BESIDE_COMMIT, Kind.VISIBLE_STRAY, Kind.WOULD_TURN_VISIBLE, Kind.DANGLING_FILE})
+RECORDS = frozenset({Kind.DAMAGED_COMMIT, Kind.BROKEN_END_RECORD, Kind.CONTRADICTED_END_RECORD, Kind.ENDED_END_RECORD})
 
 Problems = dict[tuple[Kind, str], str]
 
@@ -100,18 +105,51 @@ def _mend_one(table: HudiTable, look: Look, finding: Finding) -> None:
     if finding.kind in STRAYS:
         _delete_stray(table, look, where)
     elif finding.kind is Kind.PARTITION_WITHOUT_METADATA:
-        seen = look.current_files(look.folders[where])
-        first = min(file.instant_time if isinstance(file, BaseFile) else file.base_instant_time for file in seen)
-        create_partition_metadata(table.storage, where, first)
-    elif finding.kind is Kind.ENDED_END_RECORD:
-        end = look.leftovers.ends[where.rpartition("/")[2]]
-        delete_end(table.storage, end.time, end.action)
+        create_partition_metadata(table.storage, where, first_instant(look.current_files(look.folders[where])))
+    elif finding.kind in RECORDS:
+        _mend_record(table, look, finding)
     elif finding.kind in (Kind.ENDED_MARKERS, Kind.BROKEN_MARKERS):
         _sweep_markers(table, look, where)
     elif finding.kind is Kind.EMPTY_PARTITION:
         if look.pending:
             raise ActionPendingError("an instant is pending: it may be about to write there")
         remove_emptied_partitions(table, [where])
+
+
+def _mend_record(table: HudiTable, look: Look, finding: Finding) -> None:
+    """Completed files, end records and lost instants."""
+    name = finding.where.rpartition("/")[2]
+    if finding.kind is Kind.DAMAGED_COMMIT:
+        _mend_commit(table, look, finding.where)
+    elif finding.kind is Kind.BROKEN_END_RECORD:
+        _mend_end(table, look, name)
+    elif finding.kind is Kind.CONTRADICTED_END_RECORD:
+        end = look.leftovers.ends[name]
+        whole = find_end(table.storage, end.time, end.action)
+        if whole is not None and whole.is_commit:
+            put_back(table, whole)
+    else:
+        end = look.leftovers.ends[name]
+        delete_end(table.storage, end.time, end.action)
+
+
+def _mend_commit(table: HudiTable, look: Look, path: str) -> None:
+    snapshot = Snapshot(table, look.timeline)
+    for instant in look.damaged:
+        if instant.path == path:
+            snapshot.commits.read(instant)
+    mend_commits(snapshot)
+
+
+def _mend_end(table: HudiTable, look: Look, name: str) -> None:
+    """Writes a damaged end record again, from the completed file of its instant."""
+    completed = find_completed_of(look, name)
+    data = find_instant(table.storage, completed) if completed is not None else None
+    if completed is not None and data is not None:
+        time, _, action = name.partition(".")
+        at = completed.completion_time
+        mended = EndRecord(time, Action(action), COMMIT, "hudistream check", data, completion_time=at)
+        overrule_end(table.storage, mended)
 
 
 def _delete_stray(table: HudiTable, look: Look, path: str) -> None:
@@ -128,9 +166,9 @@ def _sweep_markers(table: HudiTable, look: Look, time: str) -> None:
     if time in look.pending or not is_decided(time, look.records):
         return
     storage, commit = table.storage, look.commits.get(time)
-    named = frozenset(stat.path for stat in commit.stats) if commit is not None else frozenset(look.archive.named)
+    named = commit.named_paths if commit is not None else frozenset(look.archive.named)
     storage.fence(time)
-    delete_strays(storage, time, named | look.held_paths)
+    delete_strays(storage, time, named | look.held_paths | look.records.decided.get(time, frozenset()))
     delete_heartbeat(storage, time)
     forget_ended(storage, time, table.config.timezone)
 

@@ -24,6 +24,11 @@ def encode_avro_commit(metadata: CommitMetadata, *, replaces: bool = False) -> b
     return encode_record("replace_commit" if replaces else "commit", document_of(metadata, names_replaced=replaces))
 
 
+def is_avro(data: bytes) -> bool:
+    """Whether the content of a commit file is Avro, as in timeline layout 2; else it is JSON, or empty (pure)."""
+    return data.startswith(_MAGIC)
+
+
 def decode_avro_commit(data: bytes, name: str = "commit") -> CommitMetadata:
     """Decodes the content of a commit file; empty content means "nothing is known".
 
@@ -36,7 +41,7 @@ def decode_avro_commit(data: bytes, name: str = "commit") -> CommitMetadata:
     Raises:
         CorruptFileError: the content is neither an Avro file with a commit nor the JSON of a commit.
     """
-    if not data.startswith(_MAGIC):
+    if not is_avro(data):
         return decode_commit(data, name)
     record = decode_record("commit", data, name)
     try:
@@ -51,10 +56,10 @@ def decode_outline(data: bytes, name: str = "commit") -> CommitOutline:
     Raises:
         CorruptFileError: see `decode_avro_commit`.
     """
-    if not data.startswith(_MAGIC):
+    if not is_avro(data):
         outline = outline_of_json(data)
         if outline is not None:
             return outline
-    fields = decode_fields(data, ("extraMetadata", "operationType")) if data.startswith(_MAGIC) else None
+    fields = decode_fields(data, ("extraMetadata", "operationType")) if is_avro(data) else None
     whole = decode_avro_commit(data, name) if fields is None else commit_of(fields)
     return CommitOutline(whole.operation, whole.extra)

@@ -47,8 +47,7 @@ def decode_record(name: str, data: bytes, file: str = "") -> dict[str, Any]:
         CorruptFileError: when it is no Avro file, or holds no record.
     """
     try:
-        record: Any = next(iter(fastavro.reader(io.BytesIO(data))))
-        return dict(record)
+        return _first_record(fastavro.reader(io.BytesIO(data)))
     except Exception as error:  # the file contains its schema, and a damaged one can raise any error
         raise CorruptFileError(f"{file or 'it'} is not an Avro file with a {name}: {error!r}") from error
 
@@ -69,10 +68,14 @@ def decode_fields(
     try:
         written: Any = fastavro.reader(io.BytesIO(data)).writer_schema
         wanted = _narrowed(written, {written["name"].rpartition(".")[2]: names, **(within or {})})
-        record: Any = next(iter(fastavro.reader(io.BytesIO(data), fastavro.parse_schema(wanted, named_schemas={}))))
-        return dict(record)
+        return _first_record(fastavro.reader(io.BytesIO(data), fastavro.parse_schema(wanted, named_schemas={})))
     except Exception:  # noqa: BLE001 the file contains its schema, and a damaged one can raise any error
         return None
+
+
+def _first_record(reader: Iterable[Any]) -> dict[str, Any]:
+    """The first record, of a file that is whole: the marker at its end is read, too, as readers in Java do."""
+    return dict(list(reader)[0])  # noqa: RUF015 `next` would leave the marker unread
 
 
 def _narrowed(schema: Any, names: Mapping[str, Collection[str]]) -> Any:

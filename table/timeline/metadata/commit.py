@@ -15,6 +15,7 @@ from typing import Any
 from table.errors import CorruptFileError
 from table.files.column_ranges import Ranges
 from table.files.key_changes import KeyChanges
+from table.storage.interface import join
 
 NO_PREVIOUS_COMMIT = "null"  # Hudi writes the word
 UNKNOWN = "UNKNOWN"
@@ -57,6 +58,12 @@ class WriteStat:
     extra: Mapping[str, Any] = field(default_factory=dict)
     ranges: Ranges | None = field(default=None, compare=False)
     keys: KeyChanges | None = field(default=None, compare=False)
+
+    @property
+    def named_paths(self) -> tuple[str, ...]:
+        """Its file, and the files of changes (``.cdc``) that Hudi wrote beside it (``cdcStats``)."""
+        changes = self.extra.get("cdcStats") or ()
+        return (self.path, *(join(self.partition_path, path.rpartition("/")[2]) for path in changes))
 
     def to_json(self) -> dict[str, Any]:
         """The stat as Hudi spells it, every field of HoodieWriteStat present."""
@@ -127,6 +134,8 @@ def stat_from_json(value: Mapping[str, Any], partition_path: str) -> WriteStat:
     for name, found in known.items():
         if not isinstance(found, str if name in _STAT_TEXTS else int):
             raise TypeError(f"{name} is {found!r}")
+    if not isinstance(value.get("cdcStats") or {}, Mapping):
+        raise TypeError(f"cdcStats is {value['cdcStats']!r}")
     runtime = value.get(_TIMES) or {}
     extra = {
         key: found
@@ -165,6 +174,11 @@ class CommitMetadata:
     def is_empty(self) -> bool:
         """Whether nothing is known of the commit, because its file is empty."""
         return self.operation == UNKNOWN and not (self.stats or self.replaced)
+
+    @property
+    def named_paths(self) -> frozenset[str]:
+        """Paths of every file that the commit names, relative to the table."""
+        return frozenset(path for stat in self.stats for path in stat.named_paths)
 
     @property
     def file_groups(self) -> frozenset[tuple[str, str]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from table.timeline.instant import Action
-from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of
+from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,21 @@ def decode_restore_plan(data: bytes, file: str = "") -> RestorePlan:
             (text_of(info["commitTime"]), Action(info["action"]).value) for info in record["instantsToRollback"]
         )
         return RestorePlan(text_of(record.get("savepointToRestoreTimestamp") or ""), instants)
+
+
+def decode_restored(data: bytes, file: str = "") -> tuple[str, ...]:
+    """Times of the commits that a completed restore undid.
+
+    Args:
+        data: the file's bytes.
+        file: name of the file, for the error.
+
+    Raises:
+        CorruptFileError: when it is damaged.
+    """
+    record = decode_record("restore_metadata", data, file)
+    with read_as("restore_metadata", file):
+        return tuple(dict.fromkeys((*texts_of(record.get("instantsToRollback")), *record["hoodieRestoreMetadata"])))
 
 
 def encode_restore_metadata(

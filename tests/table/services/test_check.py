@@ -201,9 +201,21 @@ def test_files_that_would_turn_visible_and_dangling_files(plain):
     mended(plain, Kind.DANGLING_FILE, WARNING, wanted)
 
 
-def test_a_commit_file_that_was_lost_costs_no_data_file(plain):
+def test_a_lost_instant_that_a_later_commit_continued_is_put_back(plain):
     lost = commits(plain)[1]
     for file in glob.glob(f"{plain}/.hoodie/{lost}.*"):
+        os.unlink(file)
+    before = base_files(plain)
+    only(look(plain), Kind.CONTRADICTED_END_RECORD, ERROR, POSSIBLE)
+    only(look(plain, repair=True), Kind.CONTRADICTED_END_RECORD, ERROR, DONE)
+    assert base_files(plain) == before
+    assert lost in commits(plain)
+    assert not look(plain).findings
+
+
+def test_without_its_end_record_a_lost_instant_costs_no_data_file(plain):
+    lost = commits(plain)[1]
+    for file in (*glob.glob(f"{plain}/.hoodie/{lost}.*"), f"{plain}/{end_path(lost, Action.COMMIT)}"):
         os.unlink(file)
     before = base_files(plain)
     report = look(plain, repair=True)
@@ -437,7 +449,7 @@ def test_an_archival_that_died_is_a_note(plain):
 
 def test_nothing_is_deleted_while_the_timeline_cannot_be_read(plain):
     copy_as(plain, newest_files(plain)[0], between(plain))
-    put(plain, f".hoodie/{commits(plain)[1]}.commit", b"{")
+    lose_commit(plain, b"{")
     before = base_files(plain)
     report = look(plain, repair=True)
     only(report, Kind.UNREADABLE_TIMELINE, ERROR, REFUSED)
@@ -446,10 +458,26 @@ def test_nothing_is_deleted_while_the_timeline_cannot_be_read(plain):
     shutil.rmtree(f"{plain}/.hoodie/archived", ignore_errors=True)
 
 
-def test_a_commit_without_content_is_told(plain):
-    put(plain, f".hoodie/{commits(plain)[1]}.commit", b"")
+def lose_commit(path, content):
+    """The completed file of the second commit gets another content, and its end record is gone. Returns the instant."""
+    time = commits(path)[1]
+    put(path, f".hoodie/{time}.commit", content)
+    os.unlink(os.path.join(path, end_path(time, Action.COMMIT)))
+    return time
+
+
+def test_a_commit_without_content_and_without_end_record_is_told(plain):
+    time = lose_commit(plain, b"")
+    found = only(look(plain, repair=True), Kind.UNREADABLE_TIMELINE, ERROR, REFUSED)
+    assert found.where == f"{time}.commit"
+    assert "Bring one of the two back" in found.text
+
+
+def test_a_commit_of_another_engine_without_content_is_told(plain):
+    time = lose_commit(plain, b"")
+    put(plain, f".hoodie/{time}.inflight", b"{}")
     found = only(look(plain, repair=True), Kind.EMPTY_COMMIT, ERROR, REFUSED)
-    assert found.where == f"{commits(plain)[1]}.commit"
+    assert found.where == f"{time}.commit"
     assert "restore a savepoint" in found.advice
 
 

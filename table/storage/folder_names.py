@@ -5,6 +5,7 @@ import zlib
 from table.errors import InvalidConfigError
 
 MOST_BYTES = 255  # of one name, in UTF-8, on the file systems of Linux, macOS and Windows
+_VERSION_QUERY = "?versionId="
 _HASH_BYTES = 9  # a hyphen and eight digits
 
 
@@ -17,6 +18,31 @@ def check_one_name(name: str) -> str:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise InvalidConfigError(f"{name!r} is not the name of one folder: give a name without separators")
     return name
+
+
+def check_uncut(path: str, protocol: str) -> str:
+    """The unchanged path, if its store's client takes each of its characters for itself.
+
+    s3fs cuts a path at ``?versionId=``, so that two paths would be one object.
+
+    Args:
+        path: of a file or a folder.
+        protocol: fsspec's name of the backend.
+
+    Raises:
+        InvalidConfigError: the path has such text.
+    """
+    if _VERSION_QUERY in path and protocol in ("s3", "s3a"):
+        raise InvalidConfigError(
+            f"{path!r} has the text {_VERSION_QUERY!r}, at which the client of S3 cuts a path: choose another name, or "
+            "set hoodie.datasource.write.partitionpath.urlencode=true for a new table, if it is a partition's"
+        )
+    return path
+
+
+def address_below(address: str, name: str) -> str:
+    """The address of a folder in a folder, for people, plans and catalogs."""
+    return f"{address}{name}" if address.endswith("/") else f"{address}/{name}"
 
 
 def with_ending(name: str, ending: str) -> str:

@@ -144,7 +144,7 @@ class LocalStorage(Storage):
         finally:
             os.unlink(temporary)
         if durable:
-            _sync_dir(os.path.dirname(full))
+            _flush(os.path.dirname(full))
         return True
 
     def put(self, path: str, data: bytes) -> None:  # noqa: D102
@@ -157,7 +157,7 @@ class LocalStorage(Storage):
             _write_file(temporary, data, durable=True)
             _delete_checksum_sibling(full)
             os.replace(temporary, full)
-            _sync_dir(os.path.dirname(full))
+            _flush(os.path.dirname(full))
         except OSError as error:
             raise failed("write", path, error) from error
 
@@ -340,11 +340,7 @@ class LocalStorage(Storage):
 
     def sync(self, path: str) -> None:  # noqa: D102
         try:
-            descriptor = os.open(self._full(path), os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            _flush(self._full(path))
         except OSError as error:
             raise failed("flush", path, error) from error
 
@@ -370,7 +366,7 @@ def _write_file(full: str, data: bytes, *, durable: bool) -> None:
             os.fsync(file.fileno())
 
 
-def _sync_dir(full: str) -> None:
+def _flush(full: str) -> None:
     descriptor = os.open(full, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -10,9 +10,10 @@ import fsspec
 
 from table.errors import InvalidConfigError
 from table.secret_names import is_secret
+from table.storage.folder_names import check_uncut
 from table.storage.interface import Storage
 from table.storage.local import LocalStorage
-from table.storage.remote import FsspecStorage, check_readable, open_backend
+from table.storage.remote import FsspecStorage, open_backend
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs", "abfss": "abfs"}
 
@@ -61,7 +62,7 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     ).rstrip("/")
     if protocol == "memory" and root:
         root = "/" + root.lstrip("/")  # fsspec leaves the slash out where a name has ::
-    check_readable(root, protocol)
+    check_uncut(root, protocol)
     return FsspecStorage(text.rstrip("/") if root.strip("/") else text, protocol, root, given)
 
 

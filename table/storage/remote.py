@@ -26,7 +26,7 @@ from fsspec.spec import AbstractBufferedFile
 from table import clock
 from table.errors import HudiError, InvalidConfigError, StorageError
 from table.storage.byte_ranges import ByteRange, joined_ranges
-from table.storage.folder_names import check_one_name
+from table.storage.folder_names import address_below, check_one_name, check_uncut
 from table.storage.interface import (
     OWN_FOLDER,
     READ_AT_ONCE_BYTES,
@@ -47,7 +47,6 @@ from table.version import SIGN
 _CONFLICT_RETRIES = 5
 _LISTINGS_AT_ONCE = 16
 _S3 = ("s3", "s3a")
-_VERSION_QUERY = "?versionId="
 _CREATES = ("create", "write")
 _PROVEN: set[tuple[str, str]] = set()  # backend and bucket where a second creation of a file was seen to fail
 
@@ -89,18 +88,16 @@ class FsspecStorage(Storage):
         return open_backend(self.protocol, self.options)
 
     def below(self, name: str) -> "FsspecStorage":  # noqa: D102
-        check_readable(check_one_name(name), self.protocol)
-        start = self.base_uri if self.base_uri.endswith("/") else f"{self.base_uri}/"
-        return replace(self, base_uri=f"{start}{name}", root=f"{self.root}/{name}")
+        check_uncut(check_one_name(name), self.protocol)
+        return replace(self, base_uri=address_below(self.base_uri, name), root=f"{self.root}/{name}")
 
     def above(self) -> "tuple[FsspecStorage, str] | None":  # noqa: D102
         folder, _, name = self.root.rpartition("/")
-        if not folder.strip("/"):
-            return None
-        return replace(self, base_uri=self.base_uri.rpartition("/")[0], root=folder), name
+        around = replace(self, base_uri=self.base_uri.rpartition("/")[0], root=folder)
+        return (around, name) if folder.strip("/") else None
 
     def _full(self, path: str) -> str:
-        return join(self.root, check_readable(stay_inside(path, self.base_uri), self.protocol))
+        return join(self.root, check_uncut(stay_inside(path, self.base_uri), self.protocol))
 
     @property
     def _is_s3(self) -> bool:
@@ -397,22 +394,6 @@ class FsspecStorage(Storage):
 
     def sync(self, path: str) -> None:
         """Does nothing: an object is durable once it exists."""
-
-
-def check_readable(path: str, protocol: str) -> str:
-    """The unchanged path, if the backend takes each of its characters for itself.
-
-    s3fs cuts a path at ``?versionId=``, so that two paths would be one object.
-
-    Raises:
-        InvalidConfigError: the path has such text.
-    """
-    if _VERSION_QUERY in path and protocol in _S3:
-        raise InvalidConfigError(
-            f"{path!r} has the text {_VERSION_QUERY!r}, at which the client of S3 cuts a path: choose another name, or "
-            "set hoodie.datasource.write.partitionpath.urlencode=true for a new table, if it is a partition's"
-        )
-    return path
 
 
 def _is_unmet(error: StorageError) -> bool:

@@ -92,9 +92,8 @@ class FsspecStorage(Storage):
         return replace(self, base_uri=address_below(self.base_uri, name), root=f"{self.root}/{name}")
 
     def above(self) -> "tuple[FsspecStorage, str] | None":  # noqa: D102
-        folder, _, name = self.root.rpartition("/")
-        around = replace(self, base_uri=self.base_uri.rpartition("/")[0], root=folder)
-        return (around, name) if folder.strip("/") else None
+        (folder, _, name), address = self.root.rpartition("/"), self.base_uri.rpartition("/")[0]
+        return (replace(self, base_uri=address, root=folder), name) if folder.strip("/") else None
 
     def _full(self, path: str) -> str:
         return join(self.root, check_uncut(stay_inside(path, self.base_uri), self.protocol))

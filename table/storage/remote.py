@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 import fsspec
@@ -26,6 +25,7 @@ from fsspec.spec import AbstractBufferedFile
 from table import clock
 from table.errors import HudiError, InvalidConfigError, StorageError
 from table.storage.byte_ranges import ByteRange, joined_ranges
+from table.storage.entries import info_of_entry
 from table.storage.folder_names import address_below, check_one_name, check_uncut
 from table.storage.interface import (
     OWN_FOLDER,
@@ -159,7 +159,7 @@ class FsspecStorage(Storage):
             name = entry["name"].rstrip("/")
             if name == full.rstrip("/") or name.lstrip("/") == full.strip("/"):
                 continue  # the folder's placeholder object
-            found.append(_info(name.rsplit("/", 1)[-1], entry))
+            found.append(info_of_entry(name.rsplit("/", 1)[-1], entry))
         return found
 
     def list_tree(self, path: str) -> dict[str, FileInfo]:  # noqa: D102
@@ -177,7 +177,7 @@ class FsspecStorage(Storage):
         for name, entry in entries.items():
             below = name.lstrip("/").removeprefix(start)
             if below and not below.endswith("/") and name.strip("/") != full.strip("/"):
-                found[below] = _info(below.rsplit("/", 1)[-1], entry)
+                found[below] = info_of_entry(below.rsplit("/", 1)[-1], entry)
         return found
 
     def exists(self, path: str) -> bool:  # noqa: D102
@@ -411,17 +411,3 @@ def _sent_along(
     if is_proven:
         _PROVEN.add(storage._place)  # noqa: SLF001 its own
     return storage
-
-
-def _info(name: str, entry: Mapping[str, Any]) -> FileInfo:
-    return FileInfo(name, int(entry.get("size") or 0), _modified_ms(entry), entry["type"] == "directory")
-
-
-def _modified_ms(entry: Mapping[str, Any]) -> int:
-    for key in ("LastModified", "mtime", "last_modified", "updated", "created"):
-        value = entry.get(key)
-        if isinstance(value, (int, float)):
-            return int(value * 1000)
-        if isinstance(value, datetime):
-            return int(value.timestamp() * 1000)
-    return 0

@@ -99,7 +99,8 @@ class HudiRouter:
         operation: as of `HudiSink`.
         table_type: as of `HudiSink`.
         index: as of `HudiSink`.
-        bad_rows: as of `HudiSink`.
+        bad_rows: as of `HudiSink`, for each table. Rows whose name cannot be a table's fail the batch, or with
+            ``quarantine`` go to ``<root>/_bad_rows`` (or to ``hudistream.bad.rows.path``).
         schema: as of `HudiSink`.
         validators: as of `HudiSink`, for each table.
         callbacks: get the `BatchSummary` of each table.
@@ -203,6 +204,8 @@ class HudiRouter:
             batch_id: Spark's id of it, the same when it is replayed.
 
         Raises:
+            BatchOrderError: a table has a batch that this one contradicts, so that no later attempt can succeed.
+            InvalidConfigError: the batch is of another query than those before; nothing of it is visible.
             HudiError: every table failed, or one has failed for too long, or rows name no table. Tables that were
                 written stay written; Spark replays the batch when the query is started again, and they skip it.
         """

@@ -26,6 +26,7 @@ from streaming import hudi_router
 from streaming.router import split
 from streaming.router.aside import ASIDE_FOLDER, list_waiting
 from streaming.router.routed_table import RoutedTable
+from streaming.spark.read_hudi import read_hudi
 from table.errors import (
     BatchOrderError,
     BatchRefusedError,
@@ -454,7 +455,7 @@ def test_a_router_travels(spark, tmp_path):
     assert ids(tmp_path, "x") == [1]
 
 
-NAMES = ["a", "a#b", "%41", "A", "%2e%2e%2foutside", "x%20y"]
+NAMES = ["a", "a#b", "%41", "A", "%2e%2e%2foutside", "x%20y", "{a}[b]", "ü ~$&;=+,@'()!"]
 
 
 @pytest.mark.parametrize("is_address", [False, True], ids=["a folder", "an address"])
@@ -462,12 +463,13 @@ def test_a_name_is_not_parsed_as_part_of_an_address(spark, tmp_path, is_address)
     root = tmp_path / "la#ke"
     given = f"file://{tmp_path}/la%23ke" if is_address else str(root)
     router = router_of(given, options={"hudistream.bad.rows": "quarantine"})
-    rows = [(number, NAMES[number % len(NAMES)], 1, "a", 1) for number in range(24)]
+    rows = [(number, NAMES[number % len(NAMES)], 1, "a", 1) for number in range(32)]
     router(frame(spark, [*rows, *((None, name, 1, "a", 1) for name in NAMES)]), 0)
     router.stop()
     for number, name in enumerate(NAMES):
-        assert ids(root, name) == list(range(number, 24, len(NAMES)))
+        assert ids(root, name) == list(range(number, 32, len(NAMES)))
         assert len(list((root / f"{name}_bad_rows").glob("*.parquet"))) == 1
+        assert read_hudi(spark, str(root / name)).count() == 4
     assert os.listdir(tmp_path) == ["la#ke"]
     tables = {entry.removesuffix("_bad_rows") for entry in os.listdir(root) if entry != hudi_router.OWN_FOLDER}
     assert tables == set(NAMES)

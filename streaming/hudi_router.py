@@ -219,11 +219,10 @@ class HudiRouter:
                 # the id that the tasks saw counts: a thread that writes a table could not ask for it
                 opened = replace(opened, query_id=query_id or opened.query_id, ask_query_id=None)
                 arrived = self._sort_out(opened, pieces)
-                self._write_all(batch.sparkSession, opened, arrived)
             except BaseException:
-                kept = self._waiting.files
-                delete_files(self._storage, [piece for piece in pieces if piece.file not in kept])
+                delete_files(self._storage, pieces)
                 raise
+            self._write_all(batch.sparkSession, opened, arrived)
             self._open.close_idle()
 
     def stop(self) -> None:

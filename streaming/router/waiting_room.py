@@ -76,11 +76,6 @@ class WaitingRoom:
         return list((self._waiting or {}).get(name, ()))
 
     @property
-    def files(self) -> frozenset[str]:
-        """The files of all batches that wait."""
-        return frozenset(file for name in self for each in self.batches_of(name) for file in each.files)
-
-    @property
     def errors(self) -> dict[str, str]:
         """Table -> why its last batch failed."""
         return {name: self.batches_of(name)[-1].error for name in self}
@@ -89,13 +84,16 @@ class WaitingRoom:
         """Stores a batch, after those that wait for its table.
 
         Raises:
-            StorageError: it is not stored.
+            StorageError: it is not known whether it is stored; what waits is looked at again before the next batch.
         """
         assert self._waiting is not None
         of_table = self._waiting.setdefault(waiting.name, [])
         order = 0 if not of_table else of_table[-1].order + 1
-        stored = put_aside(self._storage, replace(waiting, order=order))
-        of_table.append(stored)
+        try:
+            of_table.append(put_aside(self._storage, replace(waiting, order=order)))
+        except BaseException:
+            self.leave()  # its record may be there: whoever writes the batch without it writes it twice
+            raise
 
     def end(self, waiting: Waiting) -> None:
         """Deletes a batch that was written.

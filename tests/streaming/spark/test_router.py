@@ -632,3 +632,32 @@ def test_positions_of_another_query_are_refused(spark, tmp_path):
     with within(spark, OTHER), pytest.raises(InvalidConfigError, match=f"is the checkpoint of the query {QUERY}"):
         router(frame(spark, [(0, "x", 1, "a", 1)]), 0)
     assert not (tmp_path / "r" / "x").exists()
+
+
+@pytest.mark.parametrize("is_healed", [False, True], ids=["the table fails again", "the table is well again"])
+def test_a_record_whose_answer_was_lost_is_found_and_keeps_its_rows(spark, tmp_path, monkeypatch, is_healed):
+    patient(monkeypatch)
+    monkeypatch.setattr(split, "_INLINE_BYTES", 0)
+    create, refuses = LocalStorage.create_exclusive, Refuses("x")
+
+    def lose_answer(storage, path, data, *, durable=False):
+        create(storage, path, data, durable=durable)
+        if path.startswith(ASIDE_FOLDER):
+            raise StorageError("no answer")
+        return True
+
+    router = router_of(tmp_path, options={"hoodie.datasource.write.operation": "insert"}, validators=[refuses])
+    rows = frame(spark, [(1, "x", 1, "a", 1), (1, "y", 1, "a", 1)])
+    with within(spark, QUERY):
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalStorage, "create_exclusive", lose_answer)
+            with pytest.raises(StorageError, match="no answer"):
+                router(rows, 0)
+        refuses.names = set() if is_healed else refuses.names
+        router(rows, 0)
+        refuses.names = set()
+        router(frame(spark, [(2, "y", 1, "a", 1)]), 1)
+        router.stop()
+        router(frame(spark, [(3, "x", 1, "a", 1)]), 2)
+    assert (ids(tmp_path, "x"), ids(tmp_path, "y")) == ([1, 3], [1, 2])
+    assert own_files(tmp_path) == []

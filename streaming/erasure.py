@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streaming.arrow_sink import ArrowSink
 from streaming.batch.quarantine import EXTRA_KEY
-from streaming.hudi_router import OWN_FOLDER
+from streaming.router.aside import OWN_FOLDER
 from streaming.router.waiting_rows import count_waiting_rows
 from table import clock
 from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
@@ -25,8 +25,8 @@ from table.metadata_table.keep import drop_indexes
 from table.options.choices import CleanPolicy, CompactionStrategy, TableType
 from table.options.groups import CleanSettings
 from table.options.write_options import WriteOptions, parse_options
-from table.quarantine.place import default_folder
-from table.quarantine.read import count_bad_rows, list_bad_row_files
+from table.quarantine.place import ENDING
+from table.quarantine.read import count_bad_rows, list_bad_row_files, open_bad_rows
 from table.scan.predicate import Where
 from table.scan.scan import make_scan
 from table.schema.avro_schema import RECORD_KEY
@@ -38,7 +38,6 @@ from table.services.erasure.write_anew import write_anew
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.storage.local import STAGED_FOLDER
-from table.storage.opening import open_storage
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import WRITE_ACTIONS, Action, State
 from table.user_table import HudiTable
@@ -243,10 +242,13 @@ class _Beside:
 
     def count_bad_rows(self, folder: str | None) -> int:
         """The bad rows with one of the keys, in the folder of the options and in the one beside the table."""
-        folders = [folder] if folder is not None else []
+        named = [] if folder is None else [open_bad_rows(self._table.storage, folder, self._options)]
         with suppress(InvalidConfigError):  # at the root of a store no folder is beside the table
-            folders.append(default_folder(self._path))
-        stores = {store.base_uri: store for store in (open_storage(each, self._options) for each in folders)}
+            named.append(open_bad_rows(self._table.storage))
+        above = self._table.storage.above()
+        if above is not None:  # rows of a router that name no table
+            named.append(above[0].below(ENDING))
+        stores = {store.base_uri: store for store in named}
         found = 0
         for store in stores.values():
             counted = self._ask(store, partial(count_bad_rows, self._table, store, self._keys))
@@ -284,10 +286,10 @@ class _Beside:
 
     def count_waiting_rows(self) -> int:
         """The rows with one of the keys that wait in a router's folder beside the table."""
-        root, _, name = self._table.storage.base_uri.rstrip("/").rpartition("/")
-        if not root or root.endswith(":/"):
+        above = self._table.storage.above()
+        if above is None:
             return 0
-        store = open_storage(f"{root}/{OWN_FOLDER}", self._options)
+        store, name = above[0].below(OWN_FOLDER), above[1]
         fields = self._table.config.record_key_fields
         counted = self._ask(store, partial(count_waiting_rows, store, name, fields, self._keys))
         self._tell_unsure(counted, f"rows that wait in {store.base_uri}: let the router write them")

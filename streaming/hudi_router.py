@@ -9,23 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streaming.batch.exactly_once import check_is_of_checkpoint
 from streaming.batch.failed_batch import is_interruption
 from streaming.batch.workers import Batch
-from streaming.router.aside import Waiting, delete_files, forget, list_waiting, put_aside, put_into_file, sweep_staged
+from streaming.router.aside import OWN_FOLDER, KnownPositions, Waiting, delete_files, put_into_file
+from streaming.router.nameless import check_nameless, open_folder, put_nameless_aside
 from streaming.router.open_tables import OpenTables
+from streaming.router.query import check_serves
 from streaming.router.routed_table import Arrived, RoutedTable, columns_for, gather, open_small
-from streaming.router.split import STAGED_FOLDER, Splitter
+from streaming.router.split import STAGED_FOLDER, Piece, SplitRules, Splitter
+from streaming.router.waiting_room import Attempts, NotYetError, WaitingRoom
 from streaming.table_sink import Callback, FailureHook
 from streaming.validators import Validator
 from table import clock, threads
 from table.config.table_config import PROPERTIES_FILE
-from table.errors import HudiError, InvalidConfigError, InvalidRecordError, TableHeldError
+from table.errors import BatchOrderError, HudiError, InvalidConfigError, TableHeldError
 from table.failures import describe
 from table.log import get_logger
 from table.options.choices import BadRows, IndexType, SchemaMode, TableType, WriteLocation
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_options import WriteOptions, parse_options
+from table.quarantine.place import ENDING
+from table.storage.folder_names import address_below
 from table.storage.interface import Storage, join
 from table.storage.opening import open_storage
 from table.transaction.heartbeat import WriterIdentity
@@ -36,7 +42,6 @@ if TYPE_CHECKING:
 
     from streaming.spark.engine import SparkEngine
 
-OWN_FOLDER = ".hudistream_router"
 _LEASE_NAME = "router"
 _AT_ONCE = 4  # small tables that are written at the same time
 _SMALL_BYTES = 16 * 1024 * 1024  # rows that the driver writes by itself
@@ -64,23 +69,6 @@ class RouterLimits:
     idle_s: float = 60.0
     services: int = 2
     batches_aside: int = 100
-
-
-class _NotYetError(Exception):
-    """A table that failed is not tried yet."""
-
-
-@dataclass
-class _Attempts:
-    """How often a table failed, why, and when it is tried again."""
-
-    failed: int = 0
-    next_s: float = 0.0
-    error: str = ""
-
-    def note(self, error: str) -> None:
-        self.failed, self.error = self.failed + 1, error
-        self.next_s = clock.monotonic_s() + min(_LONGEST_WAIT_S, 2.0**self.failed)
 
 
 class HudiRouter:
@@ -111,7 +99,8 @@ class HudiRouter:
         operation: as of `HudiSink`.
         table_type: as of `HudiSink`.
         index: as of `HudiSink`.
-        bad_rows: as of `HudiSink`.
+        bad_rows: as of `HudiSink`, for each table. Rows whose name cannot be a table's fail the batch, or with
+            ``quarantine`` go to ``<root>/_bad_rows`` (or to ``hudistream.bad.rows.path``).
         schema: as of `HudiSink`.
         validators: as of `HudiSink`, for each table.
         callbacks: get the `BatchSummary` of each table.
@@ -148,7 +137,7 @@ class HudiRouter:
         callbacks: Sequence[Callback] = (),
         on_failure: Sequence[FailureHook] = (),
     ) -> None:
-        self._root, self._table = os.fspath(root).rstrip("/"), table
+        self._given_root, self._table = os.fspath(root), table
         columns = {"key": key, "partition_by": partition_by, "order_by": order_by}
         kinds = {"operation": operation, "table_type": table_type, "index": index}
         self._short: dict[str, Any] = {**columns, **kinds, "bad_rows": bad_rows, "schema": schema}
@@ -172,12 +161,15 @@ class HudiRouter:
         self._start()
 
     def _start(self) -> None:
-        self._storage: Storage = open_storage(join(self._root, OWN_FOLDER), self._storage_options)
+        self._place = open_storage(self._given_root, self._storage_options)
+        self._storage: Storage = self._place.below(OWN_FOLDER)
         self._lease = Lease(self._storage, self._options.heartbeat)
         self._open = OpenTables(self._make_table, self._limits.open_tables, self._limits.idle_s)
         self._gate, self._lock = threads.make_gate(self._limits.services), threads.make_lock()
-        self._waiting: dict[str, list[Waiting]] | None = None
-        self._attempts: dict[str, _Attempts] = {}
+        self._root = self._place.base_uri
+        self._waiting = WaitingRoom(self._storage, self._root)
+        self._serves: str | None = None  # the query whose batches it writes
+        self._attempts: dict[str, Attempts] = {}
         self._engine: SparkEngine | None = None
         self._exists: set[str] = set()
         self._arrow_schemas: dict[str, pa.Schema] | None = None
@@ -186,7 +178,7 @@ class HudiRouter:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = (
-            "_root", "_table", "_short", "_template", "_tables", "_storage_options", "_schemas", "_unfold",
+            "_given_root", "_table", "_short", "_template", "_tables", "_storage_options", "_schemas", "_unfold",
             "_keeps_name", "_limits", "_hooks", "_options",
         )  # fmt: skip
         return {name: self.__dict__[name] for name in kept}
@@ -197,12 +189,12 @@ class HudiRouter:
 
     def _options_of(self, name: str) -> WriteOptions:
         own = {**self._template, **self._tables.get(name, {})}
-        return with_short_names(parse_options(own, join(self._root, name)).options, **self._short)
+        return with_short_names(parse_options(own, address_below(self._given_root, name)).options, **self._short)
 
     @property
     def failing(self) -> dict[str, str]:
         """Table -> error, of the tables whose rows wait."""
-        return {name: waiting[-1].error for name, waiting in (self._waiting or {}).items() if waiting}
+        return self._waiting.errors
 
     def __call__(self, batch: "DataFrame", batch_id: int) -> None:
         """Writes one micro-batch; Spark calls this.
@@ -212,6 +204,8 @@ class HudiRouter:
             batch_id: Spark's id of it, the same when it is replayed.
 
         Raises:
+            BatchOrderError: a table has a batch that this one contradicts, so that no later attempt can succeed.
+            InvalidConfigError: the batch is of another query than those before; nothing of it is visible.
             HudiError: every table failed, or one has failed for too long, or rows name no table. Tables that were
                 written stay written; Spark replays the batch when the query is started again, and they skip it.
         """
@@ -219,10 +213,15 @@ class HudiRouter:
             opened = self._open_engine().open_micro_batch(batch, batch_id)
             self._hold(opened)
             self._read_schemas(batch.sparkSession)
-            arrived, query_id = self._split(batch, batch_id)
-            self._check_new(arrived)
-            # the id that the tasks saw counts: a thread that writes a table could not ask for it
-            opened = replace(opened, query_id=query_id or opened.query_id, ask_query_id=None, positions=None)
+            pieces, query_id = self._split(batch, batch_id)
+            try:
+                self._check_query(opened, query_id)
+                # the id that the tasks saw counts: a thread that writes a table could not ask for it
+                opened = replace(opened, query_id=query_id or opened.query_id, ask_query_id=None)
+                arrived = self._sort_out(opened, pieces)
+            except BaseException:
+                delete_files(self._storage, pieces)
+                raise
             self._write_all(batch.sparkSession, opened, arrived)
             self._open.close_idle()
 
@@ -231,6 +230,7 @@ class HudiRouter:
         with self._lock:
             self._open.close()
             self._lease.release()
+            self._serves = None
 
     def _open_engine(self) -> "SparkEngine":
         if self._engine is None:
@@ -243,16 +243,12 @@ class HudiRouter:
     def _hold(self, opened: Batch) -> None:
         """Takes the root: two routers would take turns at the same tables."""
         if not self._lease.is_held:
-            self._waiting = None  # another router may have written what waited
+            self._waiting.leave()  # another router may have written what waited
         try:
             self._lease.hold(WriterIdentity(_LEASE_NAME, opened.query_id, self._lease.owner))
         except TableHeldError as error:
             raise TableHeldError(f"another router writes the tables below {self._root!r}: {error}") from error
-        if self._waiting is None:
-            self._waiting = list_waiting(self._storage)
-            sweep_staged(self._storage, [each for waiting in self._waiting.values() for each in waiting])
-            for name, waiting in self._waiting.items():
-                log.warning("batches_wait", root=self._root, table=name, batches=len(waiting), error=waiting[-1].error)
+        self._waiting.enter()
 
     def _read_schemas(self, spark: "SparkSession") -> None:
         if self._arrow_schemas is None:
@@ -265,7 +261,7 @@ class HudiRouter:
                 for name, given in self._schemas.items()
             }
 
-    def _split(self, batch: "DataFrame", batch_id: int) -> tuple[dict[str, Arrived], str | None]:
+    def _split(self, batch: "DataFrame", batch_id: int) -> tuple[list[Piece], str | None]:
         from streaming.spark.schema import to_arrow_schema  # noqa: PLC0415
         from streaming.spark.split_frame import split_frame  # noqa: PLC0415
 
@@ -273,26 +269,54 @@ class HudiRouter:
         if isinstance(self._table, str) and not self._keeps_name and self._table in arriving.names:
             arriving = arriving.remove(arriving.get_field_index(self._table))
         folder = join(STAGED_FOLDER, f"{batch_id}-{clock.fresh_uuid()}")
-        splitter = Splitter(self._storage, folder, arriving, self._unfold, self._options.tasks.memory_bytes)
-        pieces, query_id = split_frame(batch, self._table, splitter)
+        aside = (self._options_of(name).bad_rows for name in ("", *self._tables))
+        is_kept = any(one.action is BadRows.QUARANTINE and one.path is None for one in aside)
+        rules = SplitRules(self._unfold, self._options.tasks.memory_bytes, ENDING if is_kept else None)
+        return split_frame(batch, self._table, Splitter(self._storage, folder, arriving, rules))
+
+    def _check_query(self, opened: Batch, query_id: str | None) -> None:
+        """Refuses a second query: its batches have the numbers of the first one's.
+
+        Args:
+            query_id: the query whose rows the tasks split; None: they saw none, or there are no rows.
+
+        Raises:
+            InvalidConfigError: it is another query than that of the batches before, or of the checkpoint.
+        """
+        if query_id is None:
+            return
+        if opened.positions is not None:
+            check_is_of_checkpoint(opened.query_id, query_id, opened.batch_id)
+        check_serves(self._serves, query_id, opened.batch_id)
+        self._serves = query_id
+
+    def _sort_out(self, opened: Batch, pieces: Sequence[Piece]) -> dict[str, Arrived]:
+        """The rows of each table. Rows that name none are put aside, or refused.
+
+        Raises:
+            InvalidRecordError: rows name no table.
+            InvalidConfigError: the batch would make more tables than expected.
+        """
         found = gather(pieces)
         nameless = found.pop(None, None)
-        if nameless is not None:
-            rows = sum(piece.rows for piece in nameless.pieces)
-            raise InvalidRecordError(
-                f"{rows} rows of batch {batch_id} name no table: the name is null or empty, or cannot be the name of a "
-                "folder (separators, more than 255 bytes, a point or underscore in front): filter such rows out before "
-                "the router, or give them a table; nothing of the batch is visible"
-            )
-        return {name: own for name, own in found.items() if name is not None}, query_id
+        bad_rows, own = self._options.bad_rows, nameless.pieces if nameless is not None else ()
+        if own:
+            all_rows = sum(piece.rows for piece in pieces)
+            check_nameless(self._storage, own, all_rows, opened.batch_id, bad_rows)
+        arrived = {name: rows for name, rows in found.items() if name is not None}
+        self._check_new(arrived)
+        if own:
+            folder = open_folder(self._place, bad_rows.path, self._storage_options)
+            put_nameless_aside(self._storage, own, folder, opened, self._options.sink.id)
+            delete_files(self._storage, own)
+        return arrived
 
     def _check_new(self, arrived: Mapping[str, Arrived]) -> None:
         """Refuses a batch that would make more tables than expected: the column may not be what it is taken for."""
         unknown = [name for name in arrived if name not in self._exists]
         if not unknown:
             return
-        root = open_storage(self._root, self._storage_options)
-        self._exists |= {name for name in unknown if root.exists(join(name, PROPERTIES_FILE))}
+        self._exists |= {name for name in unknown if self._place.exists(join(name, PROPERTIES_FILE))}
         new = sorted(name for name in unknown if name not in self._exists)
         if len(new) > self._limits.new_tables:
             raise InvalidConfigError(
@@ -302,7 +326,6 @@ class HudiRouter:
 
     def _write_all(self, spark: "SparkSession", opened: Batch, arrived: Mapping[str, Arrived]) -> None:
         """Writes each table: small ones side by side in this process, large ones one after another on the cluster."""
-        assert self._waiting is not None
         todo = {name: arrived.get(name) for name in {**dict.fromkeys(self._waiting), **arrived}}
         small = [name for name, own in todo.items() if self._is_small(name, own)]
         errors: dict[str, Exception] = {}
@@ -319,13 +342,16 @@ class HudiRouter:
             if not isinstance(error, Exception) or is_interruption(error):
                 raise error
             errors[name] = error
+        for error in errors.values():
+            if isinstance(error, BatchOrderError):  # no later attempt can succeed: it says what is to be done
+                raise error
         self._has_written |= len(errors) < len(todo)
         if errors and not self._has_written:
             raise next(iter(errors.values()))
         self._set_aside(opened, arrived, errors)
 
     def _is_small(self, name: str, own: Arrived | None) -> bool:
-        waiting = [Arrived(name, each.pieces) for each in (self._waiting or {}).get(name, ())]
+        waiting = [Arrived(name, each.pieces) for each in self._waiting.batches_of(name)]
         return all(each.size_bytes <= _SMALL_BYTES for each in [*waiting, *([own] if own else [])])
 
     def _try(self, spark: "SparkSession", opened: Batch, name: str, own: Arrived | None) -> BaseException | None:
@@ -337,21 +363,30 @@ class HudiRouter:
 
     def _write_table(self, spark: "SparkSession", opened: Batch, name: str, own: Arrived | None) -> None:
         """Writes what waits for a table, oldest first, and then its rows of this batch."""
-        waiting, attempts = (self._waiting or {}).get(name, []), self._attempts.get(name)
+        attempts = self._attempts.get(name)
         if attempts is not None and clock.monotonic_s() < attempts.next_s:
-            raise _NotYetError(attempts.error)
+            raise NotYetError(attempts.error)
         with self._open.use(name) as table:
-            for each in list(waiting):
-                batch = replace(opened, batch_id=each.batch_id, query_id=each.query_id)
-                self._write_rows(spark, table, batch, Arrived(name, each.pieces))
-                forget(self._storage, each)
-                waiting.remove(each)
+            for each in self._waiting.batches_of(name):
+                self._write_waiting(spark, table, opened, each)
             if own is not None:
                 self._write_rows(spark, table, opened, own)
                 delete_files(self._storage, own.pieces)
         if attempts is not None:
             log.info("waiting_batches_written", root=self._root, table=name)
             del self._attempts[name]
+
+    def _write_waiting(self, spark: "SparkSession", table: RoutedTable, opened: Batch, waiting: Waiting) -> None:
+        sink_id = waiting.sink_id if waiting.sink_id != table.sink_id else None
+        batch = replace(
+            opened, batch_id=waiting.batch_id, query_id=waiting.query_id, positions=waiting.positions,
+            sink_id=sink_id, keeps_table=True,
+        )  # fmt: skip
+        try:
+            self._write_rows(spark, table, batch, Arrived(waiting.name, waiting.pieces))
+        except BatchOrderError as error:
+            raise waiting.refused(self._storage, error) from error
+        self._waiting.end(waiting)
 
     def _write_rows(self, spark: "SparkSession", table: RoutedTable, batch: Batch, own: Arrived) -> None:
         columns = columns_for(self._storage, own, table, self._unfold, self._arrow_schemas or {})
@@ -363,8 +398,10 @@ class HudiRouter:
 
             pieces = [put_into_file(self._storage, piece) for piece in own.pieces]
             workers = SparkWorkers(frame_of(spark, self._storage, pieces, columns), len(pieces))
-            table.write_rows(replace(batch, workers=workers), columns)
-            delete_files(self._storage, [piece for piece in pieces if piece not in own.pieces])
+            try:
+                table.write_rows(replace(batch, workers=workers), columns)
+            finally:
+                delete_files(self._storage, [piece for piece in pieces if piece not in own.pieces])
         self._exists.add(own.name)
 
     def _set_aside(self, opened: Batch, arrived: Mapping[str, Arrived], errors: Mapping[str, Exception]) -> None:
@@ -374,14 +411,13 @@ class HudiRouter:
             TableHeldError: another router has taken over, and swept the files of this batch: it writes the batch anew.
             HudiError: the error of a table of which too many batches wait.
         """
-        assert self._waiting is not None
         if errors:
             self._lease.confirm()
         for name, error in errors.items():
-            waiting = self._waiting.setdefault(name, [])
-            if not isinstance(error, _NotYetError):
-                self._attempts.setdefault(name, _Attempts()).note(describe(error))
-            if name not in arrived or any(each.batch_id == opened.batch_id for each in waiting):
+            waiting = self._waiting.batches_of(name)
+            if not isinstance(error, NotYetError):
+                self._attempts.setdefault(name, Attempts()).note(describe(error), _LONGEST_WAIT_S)
+            if name not in arrived or any(each.is_batch(opened.query_id, opened.batch_id) for each in waiting):
                 continue
             if len(waiting) >= self._limits.batches_aside:
                 raise HudiError(
@@ -389,18 +425,19 @@ class HudiRouter:
                     "cause and start the query again; the other tables of this batch are written"
                 ) from error
             assert opened.batch_id is not None
-            new = Waiting(name, opened.batch_id, opened.query_id, arrived[name].pieces, describe(error))
-            waiting.append(put_aside(self._storage, new))
+            at = opened.positions
+            positions = None if at is None else KnownPositions(at.load_start(), at.load_end())
+            sink_id, pieces = self._options_of(name).sink.id, arrived[name].pieces
+            self._waiting.add(
+                Waiting(name, opened.batch_id, opened.query_id, pieces, describe(error), sink_id, positions=positions)
+            )
             log.error(
-                "table_set_aside", root=self._root, table=name, batch_id=opened.batch_id, batches=len(waiting),
+                "table_set_aside", root=self._root, table=name, batch_id=opened.batch_id, batches=len(waiting) + 1,
                 error=describe(error),
             )  # fmt: skip
-        self._waiting = {name: waiting for name, waiting in self._waiting.items() if waiting}
 
     def _make_table(self, name: str) -> RoutedTable:
-        validators, callbacks, on_failure = self._hooks
-        path = join(self._root, name)
-        table = RoutedTable(path, self._options_of(name), self._storage_options, validators, callbacks, on_failure)
+        table = RoutedTable(self._place.below(name), self._options_of(name), self._storage_options, self._hooks)
         assert self._engine is not None
         table.belong_to(self._gate, self._engine.is_over)
         return table

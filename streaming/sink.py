@@ -7,7 +7,6 @@ from streaming.batch.summary import BatchSummary
 from streaming.table_sink import TableSink
 from table.errors import InvalidConfigError
 from table.options.operation import Operation, OperationName
-from table.storage.opening import open_storage
 
 if TYPE_CHECKING:  # pyspark is needed when the first batch is there, not before
     from pyspark.sql import DataFrame
@@ -81,8 +80,7 @@ class HudiSink(TableSink):
                     f"a batch cannot be written without PySpark ({error}): install the extra `spark` of hudistream, or "
                     "run where Spark brings it"
                 ) from error
-            storage = open_storage(self._path, self._storage_options)
-            self._engine = SparkEngine(self._options, self._storage_options, storage)
+            self._engine = SparkEngine(self._options, self._storage_options, self._storage)
             self._writer.lease.is_over = self._engine.is_over
         return self._engine
 

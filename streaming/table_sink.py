@@ -31,7 +31,8 @@ from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_groups import OPERATION
 from table.options.write_options import WriteOptions, parse_options
-from table.quarantine.place import default_folder
+from table.quarantine.read import open_bad_rows
+from table.storage.interface import Storage
 from table.storage.opening import open_storage
 from table.storage.reserve import keep_reserve
 from table.transaction.lease_record import this_process
@@ -125,17 +126,18 @@ class TableSink:
         self._busy: object | None = None  # the thread whose batch is under way
         self._stopping = self._has_reserve = False
         self._process = this_process()
-        self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
+        self._storage = self._open_storage()
+        self._default_name = self._storage.base_uri.rstrip("/").rsplit("/", 1)[-1]
         self._writer = self._make_writer(self._options)
         self._writer.services.listeners.append(self._tell_upkeep)
         self._writer.running_listeners.append(self._tell_running)
 
+    def _open_storage(self) -> Storage:
+        return open_storage(self._path, self._storage_options)
+
     def _make_writer(self, options: WriteOptions) -> MicroBatchWriter:
-        quarantine = None
-        if options.bad_rows.action is BadRows.QUARANTINE:
-            quarantine = open_storage(self._bad_rows_folder, self._storage_options)
-        storage = open_storage(self._path, self._storage_options)
-        return MicroBatchWriter(storage, options, self._default_name, self._validators, quarantine)
+        quarantine = self._open_bad_rows() if options.bad_rows.action is BadRows.QUARANTINE else None
+        return MicroBatchWriter(self._storage, options, self._default_name, self._validators, quarantine)
 
     def _own_after_fork(self) -> None:
         """Gives a forked child its own writer, as after unpickling: a writer's identity belongs to one process.
@@ -196,9 +198,8 @@ class TableSink:
         keys = ",".join(self._options.keys.record_key_fields or ()) or "no key"
         return f"{type(self).__name__}({self._path!r}, {self._options.effective_operation} by {keys})"
 
-    @property
-    def _bad_rows_folder(self) -> str:
-        return self._options.bad_rows.path or default_folder(self._path)
+    def _open_bad_rows(self) -> Storage:
+        return open_bad_rows(self._storage, self._options.bad_rows.path, self._storage_options)
 
     def replay(self, rows: Rows) -> BatchSummary:
         """Writes bad rows that were corrected, each once, as one commit.
@@ -219,10 +220,10 @@ class TableSink:
             HudiError: nothing of it is visible.
         """
         with self._one_batch(), self._watched(None):
-            table = HudiTable.open(self._path, self._storage_options)
+            table = HudiTable.at(self._storage)
             opened = open_rows(rows)
             held = opened if isinstance(opened, pa.Table) else opened.read_all()
-            summary = replay_rows(self._writer, table, open_storage(self._bad_rows_folder, self._storage_options), held)
+            summary = replay_rows(self._writer, table, self._open_bad_rows(), held)
             self._tell(summary)
             return summary
 

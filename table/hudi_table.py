@@ -53,10 +53,23 @@ class HudiTable:
             TableNotFoundError: when there is none.
             CorruptFileError: when its properties are damaged, or are gone although there are commits.
         """
-        storage = open_storage(path, storage_options)
+        return HudiTable.at(open_storage(path, storage_options), os.fspath(path))
+
+    @staticmethod
+    def at(storage: Storage, path: str | None = None) -> "HudiTable":
+        """Opens the table in a folder that is open already.
+
+        Args:
+            storage: its folder.
+            path: how the caller names it; None: by its address.
+
+        Raises:
+            TableNotFoundError, CorruptFileError: as `open`.
+        """
         config = open_config(storage)
         if config is None:
-            raise TableNotFoundError(f"there is no Hudi table at {os.fspath(path)!r} (no .hoodie/hoodie.properties)")
+            named = storage.base_uri if path is None else path
+            raise TableNotFoundError(f"there is no Hudi table at {named!r} (no .hoodie/hoodie.properties)")
         return HudiTable(storage, config)
 
     @property

@@ -41,6 +41,25 @@ def check_name(options: WriteOptions, batch: Batch) -> None:
         )
 
 
+def check_is_of_checkpoint(told: str | None, query_id: str | None, batch_id: int | None) -> None:
+    """Refuses positions of another query.
+
+    Args:
+        told: the query whose checkpoint ``hudistream.checkpoint.location`` is.
+        query_id: the query whose rows the tasks saw; None where they cannot know.
+        batch_id: of the batch.
+
+    Raises:
+        InvalidConfigError: they differ.
+    """
+    if query_id not in (None, told):
+        raise InvalidConfigError(
+            f"hudistream.checkpoint.location is the checkpoint of the query {told}, and batch {batch_id} is of the "
+            f"query {query_id}: give the checkpointLocation of the query that this sink belongs to; nothing of the "
+            "batch is visible"
+        )
+
+
 @dataclass(frozen=True)
 class Turn:
     """A batch that is to be written.
@@ -69,12 +88,8 @@ class Turn:
         entry = self.entry
         if entry is None:
             return None
-        if entry.positions and query_id not in (None, entry.query_id):
-            raise InvalidConfigError(
-                f"hudistream.checkpoint.location is the checkpoint of the query {entry.query_id}, and batch "
-                f"{entry.batch_id} is of the query {query_id}: give the checkpointLocation of the query that this sink "
-                "belongs to; nothing of the batch is visible"
-            )
+        if entry.positions:
+            check_is_of_checkpoint(entry.query_id, query_id, entry.batch_id)
         return replace(entry, query_id=query_id or entry.query_id, operation=operation.hudi_name)
 
     def remember(self, table: str, entry: CommittedBatch | None, group: str | None) -> None:

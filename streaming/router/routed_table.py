@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -9,12 +10,14 @@ from streaming.batch.summary import BatchSummary
 from streaming.batch.workers import Batch
 from streaming.router.split import Piece
 from streaming.router.table_rows import Columns, choose_columns
-from streaming.table_sink import TableSink
+from streaming.table_sink import Callback, FailureHook, TableSink
 from streaming.task.arrow_rows import open_rows
 from streaming.task.in_process import InProcessWorkers
+from streaming.validators import Validator
 from table import threads
 from table.errors import TableNotFoundError
 from table.hudi_table import HudiTable
+from table.options.write_options import WriteOptions
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.transaction.heartbeat import WriterIdentity
@@ -23,17 +26,37 @@ _THREADS = 2  # that write the tasks of one small table
 
 
 class RoutedTable(TableSink):
-    """The sink of one table of a router."""
+    """The sink of one table of a router.
+
+    Args:
+        place: the table's folder, which the router opened by its name.
+        options: of the table.
+        storage_options: for the folder of bad rows, if the options name one.
+        hooks: validators, callbacks and failure hooks.
+    """
+
+    def __init__(
+        self,
+        place: Storage,
+        options: WriteOptions,
+        storage_options: Mapping[str, Any],
+        hooks: tuple[Sequence[Validator], Sequence[Callback], Sequence[FailureHook]],
+    ) -> None:
+        self._place = place
+        super().__init__(place.base_uri, options, storage_options, *hooks)
 
     def _start(self) -> None:
         super()._start()
         self._known: frozenset[str] | None = None
 
+    def _open_storage(self) -> Storage:
+        return self._place
+
     def known_columns(self) -> frozenset[str]:
         """Columns that the table has; none where there is no table yet."""
         if self._known is None:
             try:
-                found = Snapshot.load(HudiTable.open(self._path, self._storage_options)).load_schema()
+                found = Snapshot.load(HudiTable.at(self._place)).load_schema()
             except TableNotFoundError:
                 found = None
             self._known = frozenset() if found is None else frozenset(found.names)
@@ -66,6 +89,11 @@ class RoutedTable(TableSink):
         keys = self._options.keys
         named = (*(keys.record_key_fields or ()), *(keys.partition_fields or ()), *(keys.ordering_fields or ()))
         return frozenset(name.partition(".")[0] for name in named)
+
+    @property
+    def sink_id(self) -> str:
+        """The name under which its commits record batches."""
+        return self._options.sink.id
 
     @property
     def is_busy(self) -> bool:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from streaming.router.table_names import find_valid
 from table import clock
 from table.columns.conform import conform
+from table.columns.text_bytes import made_readable
 from table.errors import StorageError
 from table.storage.interface import OutputFile, Storage, join
 
@@ -31,7 +32,7 @@ class Piece:
     """Rows of one table from one task.
 
     Attributes:
-        name: of the table; None: the rows name none that can be.
+        name: of the table; None: the rows name none that can be, and have what they name in `NAME_COLUMN`.
         rows: how many.
         size_bytes: in memory.
         filled: columns with a value; of a struct, its fields.
@@ -66,6 +67,21 @@ class _Heap:
     writer: Any = None
 
 
+@dataclass(frozen=True)
+class SplitRules:
+    """How the rows of a batch are split.
+
+    Attributes:
+        unfolded: a struct column whose fields are looked at instead of itself; None: there is none.
+        memory_bytes: most bytes of rows that a task holds.
+        kept_ending: of names that no table may have; None: there is none.
+    """
+
+    unfolded: str | None
+    memory_bytes: int
+    kept_ending: str | None = None
+
+
 class Splitter:
     """Splits the rows of one task.
 
@@ -73,15 +89,11 @@ class Splitter:
         storage: the router's folder.
         folder: below it, for this batch.
         schema: the columns of the batch, without the name of the table (Arrow).
-        unfolded: a struct column whose fields are looked at instead of itself; None: there is none.
-        memory_bytes: most bytes of rows that are held.
+        rules: how they are split.
     """
 
-    def __init__(
-        self, storage: Storage, folder: str, schema: pa.Schema, unfolded: str | None, memory_bytes: int
-    ) -> None:
-        self._storage, self._folder, self._schema = storage, folder, schema
-        self._unfolded, self._memory_bytes = unfolded, memory_bytes
+    def __init__(self, storage: Storage, folder: str, schema: pa.Schema, rules: SplitRules) -> None:
+        self._storage, self._folder, self._schema, self._rules = storage, folder, schema, rules
         self._heaps: dict[str | None, _Heap] = {}
         self._held_bytes = 0
 
@@ -101,9 +113,9 @@ class Splitter:
             data = None
             if heap.output is None and inline + heap.held_bytes <= _INLINE_BYTES:
                 inline += heap.held_bytes
-                data = _encode(heap.batches, self._schema)
+                data = _encode(heap.batches, self._schema_of(name))
             else:
-                self._flush(heap)
+                self._flush(name, heap)
                 heap.writer.close()
                 assert heap.output is not None  # opened by the flush
                 heap.output.close()
@@ -130,8 +142,9 @@ class Splitter:
                     self._storage.discard(heap.file, None, heap.output)
 
     def _add(self, batch: pa.RecordBatch) -> None:
-        names = batch.column(NAME_COLUMN)
-        names = pc.if_else(find_valid(names), names, pa.scalar(None, names.type))
+        brought = batch.column(NAME_COLUMN)
+        valid = find_valid(brought, self._rules.kept_ending)
+        names = pc.if_else(valid, brought, pa.scalar(None, brought.type))
         rows = conform(pa.Table.from_batches([batch]), self._schema).combine_chunks()
         coded = names.dictionary_encode()
         codes = pc.fill_null(coded.indices, len(coded.dictionary)).to_numpy(zero_copy_only=False)
@@ -141,9 +154,16 @@ class Splitter:
             code = int(codes[found[0]])
             name = coded.dictionary[code].as_py() if code < len(coded.dictionary) else None
             own = rows if len(found) == len(rows) else rows.take(pa.array(found))
+            if name is None:
+                told = pa.table({NAME_COLUMN: brought.take(pa.array(found))})
+                own = own.append_column(NAME_COLUMN, made_readable(told).column(0).cast(pa.string()))
             self._hold(name, own)
-        while self._held_bytes > self._memory_bytes:
-            self._flush(max(self._heaps.values(), key=lambda heap: heap.held_bytes))
+        while self._held_bytes > self._rules.memory_bytes:
+            self._flush(*max(self._heaps.items(), key=lambda item: item[1].held_bytes))
+
+    def _schema_of(self, name: str | None) -> pa.Schema:
+        """The columns of a piece: rows that name no table keep what they name."""
+        return self._schema if name is not None else self._schema.append(pa.field(NAME_COLUMN, pa.string()))
 
     def _hold(self, name: str | None, rows: pa.Table) -> None:
         heap = self._heaps.setdefault(name, _Heap())
@@ -152,14 +172,14 @@ class Splitter:
         heap.rows += len(rows)
         heap.size_bytes += size
         heap.held_bytes += size
-        heap.filled |= _filled(rows, self._unfolded, heap.filled)
+        heap.filled |= _filled(rows, self._rules.unfolded, heap.filled)
         self._held_bytes += size
 
-    def _flush(self, heap: _Heap) -> None:
+    def _flush(self, name: str | None, heap: _Heap) -> None:
         if heap.output is None:
             heap.file = join(self._folder, f"{clock.fresh_uuid()}.arrow")
             heap.output = self._storage.open_output(heap.file)
-            heap.writer = pa.ipc.new_stream(heap.output, self._schema)
+            heap.writer = pa.ipc.new_stream(heap.output, self._schema_of(name))
         for batch in heap.batches:
             heap.writer.write_batch(batch)
         self._held_bytes -= heap.held_bytes

@@ -1,10 +1,8 @@
 """Looks for record keys in the rows that wait in a router's own folder until their table can be written."""
 
-import json
-
 import pyarrow as pa
 
-from streaming.router.aside import ASIDE_FOLDER
+from streaming.router.aside import list_waiting
 from streaming.router.split import STAGED_FOLDER
 from table.errors import CorruptFileError
 from table.keys.search import KeyCount, count_keys
@@ -43,18 +41,7 @@ def _list_files(storage: Storage, name: str) -> list[str]:
     Raises:
         CorruptFileError: a record cannot be read.
     """
-    others: set[str] = set()
-    for record in storage.list_tree(ASIDE_FOLDER):
-        if record.endswith(".json") and record.split("/", 1)[0] != name:
-            others |= _read_files(storage, join(ASIDE_FOLDER, record))
+    waiting = list_waiting(storage)
+    others = {file for table, found in waiting.items() if table != name for each in found for file in each.files}
     staged = {join(STAGED_FOLDER, file) for file in storage.list_tree(STAGED_FOLDER)}
     return sorted(staged - others)
-
-
-def _read_files(storage: Storage, record: str) -> set[str]:
-    try:
-        return {str(piece[0]) for piece in json.loads(storage.read(record))["pieces"]}
-    except FileNotFoundError:
-        return set()
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise CorruptFileError(f"{storage.absolute(record)} cannot be read: {error!r}") from error

@@ -2,9 +2,10 @@
 
 import zlib
 
-from table.errors import InvalidConfigError
+from table.storage.folder_names import with_ending
 from table.storage.interface import join
 
+ENDING = "_bad_rows"  # of the folder beside a table
 STAGING = "_staging"  # Spark passes over names that begin so
 REPLAYS = "_replays"
 
@@ -19,25 +20,13 @@ TOLD = (REASON, BATCH_ID, SINK_ID, TIME, FILE, ROW, REPLAYED)
 """The columns of a bad row that are not the table's."""
 
 
-def default_folder(path: str) -> str:
-    """Where the bad rows of a table go unless ``hudistream.bad.rows.path`` says another place.
-
-    Raises:
-        InvalidConfigError: the table is at the root of its store: beside it would be another store.
-    """
-    folder = path.rstrip("/")
-    _, scheme, place = folder.rpartition("://")
-    if not place or (scheme and "/" not in place):
-        raise InvalidConfigError(
-            f"the table {path!r} is at the root of its store, so that no folder is beside it: set "
-            "hudistream.bad.rows.path"
-        )
-    return folder + "_bad_rows"
-
-
 def table_key(base_uri: str, name: str) -> str:
-    """Name of a table's own part of the folder: several tables may share one."""
-    return f"{name}-{zlib.crc32(base_uri.encode()):08x}"
+    """Name of a table's own part of the folder: several tables may share one.
+
+    A name that is too long for one folder of a disk is cut; so is none whose rows could have been put aside before.
+    """
+    ending = f"-{zlib.crc32(base_uri.encode('utf-8', 'surrogateescape')):08x}"
+    return name + ending if "://" in base_uri else with_ending(name, ending)
 
 
 def staging_folder(key: str, instant_time: str) -> str:

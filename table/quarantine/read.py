@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from table.errors import CorruptFileError
+from table.errors import CorruptFileError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.keys.search import KeyCount, count_keys, missing_key_columns
-from table.quarantine.place import FILE, REASON, REPLAYED, ROW, STAGING, default_folder, table_key
+from table.quarantine.place import ENDING, FILE, REASON, REPLAYED, ROW, STAGING, table_key
 from table.quarantine.replays import REPLAY_SINK, RowId, list_replays, read_replayed
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
@@ -50,7 +50,7 @@ def read_bad_rows(
         StorageError: the store fails.
     """
     table = HudiTable.open(path, storage_options)
-    storage = open_storage(folder or default_folder(os.fspath(path)), storage_options)
+    storage = open_bad_rows(table.storage, folder, storage_options)
     taken = find_replayed(table, storage)
     found = [_read_file(storage, name, taken) for name in _list_files(storage)]
     if not found:
@@ -58,6 +58,30 @@ def read_bad_rows(
         return pa.schema(told).empty_table()
     rows = pa.concat_tables(found, promote_options="permissive")
     return rows if replayed else rows.filter(pc.invert(rows.column(REPLAYED)))
+
+
+def open_bad_rows(
+    table: Storage, folder: str | None = None, storage_options: Mapping[str, Any] | None = None
+) -> Storage:
+    """The folder of a table's bad rows.
+
+    Args:
+        table: the table's storage.
+        folder: ``hudistream.bad.rows.path``; None: the folder beside the table, with its name and ``_bad_rows``.
+        storage_options: for fsspec, if `folder` is given.
+
+    Raises:
+        InvalidConfigError: the table is at the root of its store: beside it would be another store.
+    """
+    if folder:
+        return open_storage(folder, storage_options)
+    beside = table.beside(ENDING)
+    if beside is None:
+        raise InvalidConfigError(
+            f"the table {table.base_uri!r} is at the root of its store, so that no folder is beside it: set "
+            "hudistream.bad.rows.path"
+        )
+    return beside
 
 
 def find_replayed(table: HudiTable, storage: Storage) -> frozenset[RowId]:

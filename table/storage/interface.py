@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from table.errors import InvalidConfigError, StorageError
 from table.storage.byte_ranges import ByteRange
+from table.storage.folder_names import with_ending
 from table.storage.versions import VersionedFiles
 from table.version import SIGN
 
@@ -80,6 +81,26 @@ class Storage(VersionedFiles, ABC):
 
     base_uri: str
     waits_for_disk: ClassVar[bool] = False
+
+    def below(self, name: str) -> "Storage":
+        """The folder with this name in this one, as a table's own storage. The name is not parsed.
+
+        Args:
+            name: of one folder; ``#``, ``%`` and ``?`` stand for themselves.
+
+        Raises:
+            InvalidConfigError: it is not the name of one folder.
+        """
+        raise InvalidConfigError(f"{self.base_uri!r} holds no tables of their own: {name!r} cannot be opened below it")
+
+    def above(self) -> "tuple[Storage, str] | None":
+        """The folder around this one, and this one's name in it; None at the root of a store."""
+        return None
+
+    def beside(self, ending: str) -> "Storage | None":
+        """The folder beside this one, with this one's name and an ending; None at the root of a store."""
+        found = self.above()
+        return None if found is None else found[0].below(with_ending(found[1], ending))
 
     @abstractmethod
     def read(self, path: str) -> bytes:

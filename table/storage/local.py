@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow as pa
 from table import clock
 from table.errors import InvalidConfigError, StorageError
 from table.storage.byte_ranges import ByteRange
+from table.storage.folder_names import check_one_name
 from table.storage.interface import (
     METAFOLDER,
     OWN_FOLDER,
@@ -46,6 +47,13 @@ class LocalStorage(Storage):
 
     base_uri: str
     waits_for_disk = True
+
+    def below(self, name: str) -> "LocalStorage":  # noqa: D102
+        return replace(self, base_uri=os.path.join(self.base_uri, check_one_name(name)))
+
+    def above(self) -> "tuple[LocalStorage, str] | None":  # noqa: D102
+        folder, name = os.path.split(self.base_uri)
+        return (replace(self, base_uri=folder), name) if name else None
 
     def _full(self, path: str) -> str:
         return os.path.join(self.base_uri, stay_inside(path, self.base_uri)) if path else self.base_uri
@@ -136,7 +144,7 @@ class LocalStorage(Storage):
         finally:
             os.unlink(temporary)
         if durable:
-            _sync_dir(os.path.dirname(full))
+            _flush(os.path.dirname(full))
         return True
 
     def put(self, path: str, data: bytes) -> None:  # noqa: D102
@@ -149,7 +157,7 @@ class LocalStorage(Storage):
             _write_file(temporary, data, durable=True)
             _delete_checksum_sibling(full)
             os.replace(temporary, full)
-            _sync_dir(os.path.dirname(full))
+            _flush(os.path.dirname(full))
         except OSError as error:
             raise failed("write", path, error) from error
 
@@ -332,11 +340,7 @@ class LocalStorage(Storage):
 
     def sync(self, path: str) -> None:  # noqa: D102
         try:
-            descriptor = os.open(self._full(path), os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            _flush(self._full(path))
         except OSError as error:
             raise failed("flush", path, error) from error
 
@@ -362,7 +366,7 @@ def _write_file(full: str, data: bytes, *, durable: bool) -> None:
             os.fsync(file.fileno())
 
 
-def _sync_dir(full: str) -> None:
+def _flush(full: str) -> None:
     descriptor = os.open(full, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -4,13 +4,14 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
 import fsspec
 
 from table.errors import InvalidConfigError
 from table.secret_names import is_secret
 from table.storage.backend import open_backend
+from table.storage.folder_names import check_uncut
 from table.storage.interface import Storage
 from table.storage.local import LocalStorage
 from table.storage.remote import FsspecStorage
@@ -22,20 +23,32 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     """The storage for a table's address in any form that users write.
 
     Args:
-        path: ``/data/t``, ``data/t``, ``file:///data/t``, ``s3a://bucket/t``, ``gs://…``.
+        path: ``/data/t``, ``data/t``, ``file:///data/t``, ``s3a://bucket/t``, ``gs://…``. It is text of a user or of
+            an option, and never made of an address and a name: `Storage.below` goes down by names. Only ``file:``
+            addresses are percent-encoded (``%23`` is ``#``); in all others each character stands for itself.
         options: options of fsspec's file system (keys, endpoints); not used for local paths. What they leave open comes
             from fsspec's configuration (``~/.config/fsspec``, ``FSSPEC_S3_KEY``), which tasks on other nodes get along.
 
     Raises:
-        InvalidConfigError: when the path is empty, or no installed backend opens its scheme.
+        InvalidConfigError: when the path is empty, or begins or ends with a space; no installed backend opens its
+            scheme; or a ``file:`` address has
+            a host, a query or a fragment.
     """
-    text = os.fspath(path).strip()
-    if not text:
+    text = os.fspath(path).strip("\r\n\t")
+    if not text.strip():
         raise InvalidConfigError("the table's path is empty: give a folder or an address")
-    scheme = urlsplit(text).scheme if re.match(r"^[a-zA-Z][a-zA-Z0-9+.-]+:", text) else ""
+    if text != text.strip():  # the folder with this name and the one without it are two
+        raise InvalidConfigError(
+            f"the path {text!r} begins or ends with a space: leave it out, or write it as %20 in an address file:///…"
+        )
+    found = re.match(r"^([a-zA-Z][a-zA-Z0-9+.-]+):", text)
+    scheme = found[1].lower() if found else ""
     if scheme in ("", "file"):
-        local = unquote(urlsplit(text).path) if scheme else text
+        local = _folder_of(text) if scheme else text
+        if "\0" in local:
+            raise InvalidConfigError(f"the path {text!r} has a zero byte: no folder can have such a name")
         return LocalStorage(os.path.abspath(local))
+    text = scheme + text[len(scheme) :]
     _check_no_secrets(text)
     protocol = _SCHEMES.get(scheme, scheme)
     given = {**fsspec.config.conf.get(protocol, {}), **(options or {})}
@@ -48,7 +61,36 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     root = fs._strip_protocol(  # noqa: SLF001
         text.replace(f"{scheme}://", f"{protocol}://", 1)
     ).rstrip("/")
-    return FsspecStorage(text.rstrip("/"), protocol, root, given)
+    if protocol == "memory" and root:
+        root = "/" + root.lstrip("/")  # fsspec leaves the slash out where a name has ::
+    check_uncut(root, protocol)
+    return FsspecStorage(text.rstrip("/") if root.strip("/") else text, protocol, root, given)
+
+
+def _folder_of(address: str) -> str:
+    """The folder that a ``file:`` address names. A part that would be passed over is refused: another folder is meant.
+
+    Raises:
+        InvalidConfigError: there is no path, or a host, a query or a fragment.
+    """
+    rest = address[len("file:") :]
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise InvalidConfigError(
+                f"{address!r} names the host {host!r}: a file address of this machine has three slashes, as in "
+                f"file:///{rest[2:]}"
+            )
+        rest = slash + path
+    if not rest:
+        raise InvalidConfigError(f"{address!r} names no folder: write file:///data/t, or /data/t")
+    for sign, code in (("#", "%23"), ("?", "%3F")):
+        if sign in rest:
+            raise InvalidConfigError(
+                f"{address!r} has a {sign}, which ends the path of a file address: write {code} for it, or give the "
+                "folder without file:"
+            )
+    return os.fsdecode(unquote_to_bytes(os.fsencode(rest)))
 
 
 def one_spelling(address: str) -> str:

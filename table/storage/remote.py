@@ -14,8 +14,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,6 +26,8 @@ from table.errors import HudiError, InvalidConfigError, StorageError
 from table.storage.backend import backend_token, open_anew, open_backend, sent_key
 from table.storage.byte_ranges import ByteRange, joined_ranges
 from table.storage.creation import create_if_absent
+from table.storage.entries import info_of_entry
+from table.storage.folder_names import address_below, check_one_name, check_uncut
 from table.storage.interface import (
     OWN_FOLDER,
     READ_AT_ONCE_BYTES,
@@ -81,8 +82,16 @@ class FsspecStorage(Storage):
     def _fs(self) -> Any:
         return open_backend(self.protocol, self.options)
 
+    def below(self, name: str) -> "FsspecStorage":  # noqa: D102
+        check_uncut(check_one_name(name), self.protocol)
+        return replace(self, base_uri=address_below(self.base_uri, name), root=f"{self.root}/{name}")
+
+    def above(self) -> "tuple[FsspecStorage, str] | None":  # noqa: D102
+        (folder, _, name), address = self.root.rpartition("/"), self.base_uri.rpartition("/")[0]
+        return (replace(self, base_uri=address, root=folder), name) if folder.strip("/") else None
+
     def _full(self, path: str) -> str:
-        return join(self.root, stay_inside(path, self.base_uri))
+        return join(self.root, check_uncut(stay_inside(path, self.base_uri), self.protocol))
 
     @property
     def _is_s3(self) -> bool:
@@ -157,7 +166,7 @@ class FsspecStorage(Storage):
             name = entry["name"].rstrip("/")
             if name == full.rstrip("/") or name.lstrip("/") == full.strip("/"):
                 continue  # the folder's placeholder object
-            found.append(_info(name.rsplit("/", 1)[-1], entry))
+            found.append(info_of_entry(name.rsplit("/", 1)[-1], entry))
         return found
 
     def list_tree(self, path: str) -> dict[str, FileInfo]:  # noqa: D102
@@ -175,7 +184,7 @@ class FsspecStorage(Storage):
         for name, entry in entries.items():
             below = name.lstrip("/").removeprefix(start)
             if below and not below.endswith("/") and name.strip("/") != full.strip("/"):
-                found[below] = _info(below.rsplit("/", 1)[-1], entry)
+                found[below] = info_of_entry(below.rsplit("/", 1)[-1], entry)
         return found
 
     def exists(self, path: str) -> bool:  # noqa: D102
@@ -388,17 +397,3 @@ def _sent_along(
     if is_proven:
         _PROVEN.add(storage._place)  # noqa: SLF001 its own
     return storage
-
-
-def _info(name: str, entry: Mapping[str, Any]) -> FileInfo:
-    return FileInfo(name, int(entry.get("size") or 0), _modified_ms(entry), entry["type"] == "directory")
-
-
-def _modified_ms(entry: Mapping[str, Any]) -> int:
-    for key in ("LastModified", "mtime", "last_modified", "updated", "created"):
-        value = entry.get(key)
-        if isinstance(value, (int, float)):
-            return int(value * 1000)
-        if isinstance(value, datetime):
-            return int(value.timestamp() * 1000)
-    return 0

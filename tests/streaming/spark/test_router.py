@@ -1,20 +1,34 @@
 """One stream into many tables: each exactly once, with its own columns, and none in the way of another."""
 
+import json
 import os
 import pickle
+import shutil
 import threading
 import time
+from contextlib import contextmanager
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from stream import run
 
-from hudistream import HudiRouter, HudiTable, InvalidConfigError, InvalidRecordError, RouterLimits, read_table
+from hudistream import (
+    ArrowSink,
+    HudiRouter,
+    HudiTable,
+    InvalidConfigError,
+    InvalidRecordError,
+    RouterLimits,
+    read_table,
+)
 from streaming import hudi_router
 from streaming.router import split
-from streaming.router.aside import ASIDE_FOLDER
+from streaming.router.aside import ASIDE_FOLDER, list_waiting
 from streaming.router.routed_table import RoutedTable
+from streaming.spark.read_hudi import read_hudi
 from table.errors import (
+    BatchOrderError,
     BatchRefusedError,
     CommitConflictError,
     HudiError,
@@ -22,8 +36,13 @@ from table.errors import (
     StorageError,
     TableHeldError,
 )
+from table.options.write_groups import DEFAULT_SINK_ID
+from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
+from table.storage.opening import open_storage
+from table.transaction.last_batch import find_last_batch
 
+QUERY, OTHER = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
 KEYS = {"key": "id", "order_by": "ts"}
 COLUMNS = "id bigint, name string, ts bigint, a string, b bigint"
 
@@ -34,6 +53,16 @@ def frame(spark, rows, schema=COLUMNS):
 
 def router_of(path, table="name", options=None, **more):
     return HudiRouter(str(path), table, options, **{**KEYS, **more})
+
+
+@contextmanager
+def within(spark, query_id):
+    """What Spark does around the batches of a query."""
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", query_id)
+    try:
+        yield
+    finally:
+        spark.sparkContext.setLocalProperty("sql.streaming.queryId", None)
 
 
 def ids(root, name):
@@ -424,3 +453,211 @@ def test_a_router_travels(spark, tmp_path):
     router = pickle.loads(pickle.dumps(router_of(tmp_path)))
     router(frame(spark, [(1, "x", 1, "a", 1)]), 0)
     assert ids(tmp_path, "x") == [1]
+
+
+NAMES = ["a", "a#b", "%41", "A", "%2e%2e%2foutside", "x%20y", "{a}[b]", "ü ~$&;=+,@'()!"]
+
+
+@pytest.mark.parametrize("is_address", [False, True], ids=["a folder", "an address"])
+def test_a_name_is_not_parsed_as_part_of_an_address(spark, tmp_path, is_address):
+    root = tmp_path / "la#ke"
+    given = f"file://{tmp_path}/la%23ke" if is_address else str(root)
+    router = router_of(given, options={"hudistream.bad.rows": "quarantine"})
+    rows = [(number, NAMES[number % len(NAMES)], 1, "a", 1) for number in range(32)]
+    router(frame(spark, [*rows, *((None, name, 1, "a", 1) for name in NAMES)]), 0)
+    router.stop()
+    for number, name in enumerate(NAMES):
+        assert ids(root, name) == list(range(number, 32, len(NAMES)))
+        assert len(list((root / f"{name}_bad_rows").glob("*.parquet"))) == 1
+        assert read_hudi(spark, str(root / name)).count() == 4
+    assert os.listdir(tmp_path) == ["la#ke"]
+    tables = {entry.removesuffix("_bad_rows") for entry in os.listdir(root) if entry != hudi_router.OWN_FOLDER}
+    assert tables == set(NAMES)
+
+
+def test_rows_without_a_table_are_bad_rows_and_the_stream_goes_on(spark, tmp_path):
+    names = ["x", *BAD_NAMES, "x_bad_rows"]
+    rows = frame(spark, [(number, name, 1, "a", 1) for number, name in enumerate(names)])
+    with within(spark, QUERY):
+        for _ in range(2):  # the process died before Spark noted the batch
+            router = router_of(tmp_path, bad_rows="quarantine")
+            router(rows, 0)
+            router.stop()
+        router(frame(spark, [(100, "x", 1, "a", 1)]), 1)
+        router.stop()
+    assert ids(tmp_path, "x") == [0, 100]
+    (file,) = (tmp_path / "_bad_rows").glob("*.parquet")
+    found = {row["id"]: row["_hudistream_table"] for row in pq.read_table(file).to_pylist()}
+    assert found == dict(enumerate(names[1:], 1))
+    assert sorted(os.listdir(tmp_path)) == sorted([hudi_router.OWN_FOLDER, "_bad_rows", "x"])
+    assert own_files(tmp_path) == []
+
+
+def test_a_batch_whose_rows_have_no_table_names_them_and_leaves_no_files(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(split, "_INLINE_BYTES", 0)
+    with pytest.raises(InvalidRecordError, match=r"2 rows of batch 0 name no table, for example null, '\.\./y'"):
+        router_of(tmp_path)(frame(spark, [(1, "x", 1, "a", 1), (2, None, 1, "a", 1), (3, "../y", 1, "a", 1)]), 0)
+    assert own_files(tmp_path) == []
+
+
+def test_a_second_query_on_one_router_is_refused(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(split, "_INLINE_BYTES", 0)
+    router, rows = router_of(tmp_path), frame(spark, [(1, "x", 1, "a", 1)])
+    with within(spark, QUERY):
+        router(rows, 0)
+    with within(spark, OTHER), pytest.raises(InvalidConfigError, match=f"batch 1 is of the query {OTHER}, and this"):
+        router(frame(spark, [(2, "x", 1, "a", 1)]), 1)
+    assert ids(tmp_path, "x") == [1]
+    assert own_files(tmp_path) == []
+    router.stop()
+    with within(spark, OTHER):  # it takes the place of the first one
+        router(frame(spark, [(2, "x", 1, "a", 1)]), 1)
+    assert ids(tmp_path, "x") == [1, 2]
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["this version", "an older version"])
+def test_batches_of_two_queries_with_one_number_wait_side_by_side(spark, tmp_path, monkeypatch, is_old):
+    """Each query has a name of its own. What an older version set aside tells no name: it gets the router's."""
+    patient(monkeypatch)
+    refuses, options = Refuses("x"), {"hoodie.datasource.write.operation": "insert"}
+    for number, query_id in enumerate((QUERY, OTHER)):
+        own = {"hoodie.datasource.write.streaming.checkpoint.identifier": "s" if is_old else f"s{number}"}
+        router = router_of(tmp_path, options={**options, **own}, validators=[refuses])
+        with within(spark, query_id):
+            for batch in range(2):
+                at = 10 * number + batch
+                following = batch + (2 if is_old and number else 0)  # under one name the numbers must go on
+                router(frame(spark, [(at, name, at, "a", 1) for name in ("y", "x")]), following)
+            if number:
+                refuses.names = set()
+                router(frame(spark, [(20, "x", 20, "a", 1)]), 5)
+        router.stop()
+        if is_old and not number:
+            make_older(tmp_path / hudi_router.OWN_FOLDER, "x")
+    assert ids(tmp_path, "y") == [0, 1, 10, 11]
+    assert ids(tmp_path, "x") == [0, 1, 10, 11, 20]
+    assert own_files(tmp_path) == []
+
+
+def make_older(folder, name):
+    """The records of a table as versions before this one wrote them."""
+    for path in (folder / ASIDE_FOLDER / name).iterdir():
+        document = {key: json.loads(path.read_text())[key] for key in ("query_id", "error", "pieces")}
+        path.with_name(f"{path.name[:20]}.json").write_text(json.dumps({"version": 1, **document}))
+        path.unlink()
+
+
+def test_what_can_never_succeed_is_raised_and_does_not_wait(spark, tmp_path):
+    with within(spark, QUERY):
+        first = router_of(tmp_path)
+        first(frame(spark, [(1, "x", 1, "a", 1)]), 5)
+        first.stop()
+    router = router_of(tmp_path, validators=[Refuses("z")])
+    with within(spark, OTHER):
+        router(frame(spark, [(1, "y", 1, "a", 1)]), 0)
+        with pytest.raises(BatchOrderError, match="batch 1 of sink .* is not above batch 5"):
+            router(frame(spark, [(2, name, 1, "a", 1) for name in "xyz"]), 1)
+    assert ids(tmp_path, "y") == [1, 2]
+    assert router.failing == {}
+    assert own_files(tmp_path) == []
+
+
+def test_a_batch_that_waits_and_can_never_be_written_tells_where_its_rows_are(spark, tmp_path, monkeypatch):
+    patient(monkeypatch)
+    refuses = Refuses("x")
+    router = router_of(tmp_path, validators=[refuses])
+    router(frame(spark, [(1, "x", 1, "a", 1), (1, "y", 1, "a", 1)]), 3)
+    with ArrowSink(str(tmp_path / "x"), **KEYS) as sink:
+        sink.write(pa.table({"id": [7], "ts": [1]}), 9)
+    refuses.names = set()
+    with pytest.raises(BatchOrderError, match="is not above batch 9.*The batch waits below") as raised:
+        router(frame(spark, [(2, "y", 1, "a", 1)]), 4)
+    folder = open_storage(str(tmp_path / hudi_router.OWN_FOLDER))
+    (waiting,) = list_waiting(folder)["x"]
+    assert waiting.files[0] in str(raised.value)
+    assert waiting.pieces[0].open(folder).read_all()["id"].to_pylist() == [1]
+
+
+def position(number):
+    return json.dumps({"orders": {"0": number}}, separators=(",", ":"))
+
+
+def write_checkpoint(folder, query_id, first, ends):
+    """As Spark writes it for a query that reads Kafka from `first` on."""
+    for name in ("offsets", "sources/0"):
+        (folder / name).mkdir(parents=True)
+    (folder / "metadata").write_text(json.dumps({"id": query_id}))
+    (folder / "sources" / "0" / "0").write_bytes(b"\0v1\n" + position(first).encode())
+    for number, end in enumerate(ends):
+        (folder / "offsets" / str(number)).write_text(f'v1\n{{"batchTimestampMs":1}}\n{position(end)}')
+
+
+def last_of(root, name):
+    return find_last_batch(Snapshot.load(HudiTable.open(os.path.join(root, name))), DEFAULT_SINK_ID)
+
+
+@pytest.mark.parametrize("small_bytes", [0, 1 << 30], ids=["on the cluster", "in the driver"])
+def test_a_router_records_offsets_as_sinks_do(spark, tmp_path, monkeypatch, small_bytes):
+    monkeypatch.setattr(hudi_router, "_SMALL_BYTES", small_bytes)
+    patient(monkeypatch)
+    root, refuses = tmp_path / "r", Refuses("y")
+    write_checkpoint(tmp_path / "c", QUERY, 5, (10, 20, 30))
+    options = {"hudistream.checkpoint.location": str(tmp_path / "c")}
+    router = router_of(root, options=options, validators=[refuses])
+    with within(spark, QUERY):
+        for batch in range(2):
+            router(frame(spark, [(batch, name, 1, "a", 1) for name in "xy"]), batch)
+        assert (last_of(root, "x").positions, last_of(root, "x").batch_id) == ((position(20),), 1)
+        shutil.rmtree(tmp_path / "c" / "offsets")  # Spark keeps those of a hundred batches
+        waiting = list_waiting(open_storage(str(root / hudi_router.OWN_FOLDER)))["y"]
+        assert [(each.positions.start, each.positions.end) for each in waiting] == [
+            ((position(5),), (position(10),)),
+            ((position(10),), (position(20),)),
+        ]
+        refuses.names = set()
+        router(frame(spark, [(9, "x", 1, "a", 1)]), 2)
+    router.stop()
+    assert (last_of(root, "y").positions, last_of(root, "y").batch_id) == ((position(20),), 1)
+    assert ids(root, "y") == [0, 1]
+    write_checkpoint(tmp_path / "d", OTHER, 20, (40,))  # another query goes on where the table ends
+    router = router_of(root, options={"hudistream.checkpoint.location": str(tmp_path / "d")})
+    with within(spark, OTHER):
+        router(frame(spark, [(7, "y", 1, "a", 1)]), 0)
+    assert (ids(root, "y"), last_of(root, "y").query_id) == ([0, 1, 7], OTHER)
+
+
+def test_positions_of_another_query_are_refused(spark, tmp_path):
+    write_checkpoint(tmp_path / "c", QUERY, 5, (10,))
+    router = router_of(tmp_path / "r", options={"hudistream.checkpoint.location": str(tmp_path / "c")})
+    with within(spark, OTHER), pytest.raises(InvalidConfigError, match=f"is the checkpoint of the query {QUERY}"):
+        router(frame(spark, [(0, "x", 1, "a", 1)]), 0)
+    assert not (tmp_path / "r" / "x").exists()
+
+
+@pytest.mark.parametrize("is_healed", [False, True], ids=["the table fails again", "the table is well again"])
+def test_a_record_whose_answer_was_lost_is_found_and_keeps_its_rows(spark, tmp_path, monkeypatch, is_healed):
+    patient(monkeypatch)
+    monkeypatch.setattr(split, "_INLINE_BYTES", 0)
+    create, refuses = LocalStorage.create_exclusive, Refuses("x")
+
+    def lose_answer(storage, path, data, *, durable=False):
+        create(storage, path, data, durable=durable)
+        if path.startswith(ASIDE_FOLDER):
+            raise StorageError("no answer")
+        return True
+
+    router = router_of(tmp_path, options={"hoodie.datasource.write.operation": "insert"}, validators=[refuses])
+    rows = frame(spark, [(1, "x", 1, "a", 1), (1, "y", 1, "a", 1)])
+    with within(spark, QUERY):
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalStorage, "create_exclusive", lose_answer)
+            with pytest.raises(StorageError, match="no answer"):
+                router(rows, 0)
+        refuses.names = set() if is_healed else refuses.names
+        router(rows, 0)
+        refuses.names = set()
+        router(frame(spark, [(2, "y", 1, "a", 1)]), 1)
+        router.stop()
+        router(frame(spark, [(3, "x", 1, "a", 1)]), 2)
+    assert (ids(tmp_path, "x"), ids(tmp_path, "y")) == ([1, 3], [1, 2])
+    assert own_files(tmp_path) == []

@@ -5,30 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from table.errors import InvalidConfigError, SchemaMismatchError
-from table.quarantine.place import REPLAYS, STAGING, TOLD, default_folder, staging_folder, table_key
+from table.errors import SchemaMismatchError
+from table.quarantine.place import REPLAYS, STAGING, TOLD, staging_folder, table_key
 from table.schema.avro_schema import check_batch_columns
 
 ADDRESSES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-
-
-@pytest.mark.parametrize(
-    ("path", "folder"),
-    [
-        ("/lake/t", "/lake/t_bad_rows"),
-        ("/lake/t/", "/lake/t_bad_rows"),
-        ("s3a://bucket/lake/t//", "s3a://bucket/lake/t_bad_rows"),
-        ("lake/t", "lake/t_bad_rows"),
-    ],
-)
-def test_bad_rows_lie_beside_the_table_also_where_its_path_ends_with_a_slash(path, folder):
-    assert default_folder(path) == folder
-
-
-@pytest.mark.parametrize("path", ["s3://bucket", "s3a://bucket//", "/"])
-def test_a_table_at_the_root_of_a_store_has_no_place_beside_it(path):
-    with pytest.raises(InvalidConfigError, match=r"at the root of its store.* set hudistream\.bad\.rows\.path"):
-        default_folder(path)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +30,15 @@ def test_a_key_has_the_tables_name_and_always_eight_digits(base_uri, name):
     key = table_key(base_uri, name)
     assert key.startswith(f"{name}-")
     assert len(key) == len(name) + 9
+
+
+@pytest.mark.parametrize(
+    ("base_uri", "fits"), [("/lake/long", True), ("s3a://lake/long", False)], ids=["a disk", "a store without a limit"]
+)
+def test_the_key_of_a_long_name_is_a_folder_where_names_have_an_end(base_uri, fits):
+    keys = {table_key(base_uri, "ü" * 126 + ending) for ending in "ab"}
+    assert len(keys) == 2
+    assert all((len(key.encode()) <= 255) is fits for key in keys)
 
 
 def test_tables_of_one_name_that_share_a_folder_have_keys_of_their_own():

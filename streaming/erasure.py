@@ -141,7 +141,7 @@ def erase(
         if not traces or clock.monotonic_s() + _PAUSE_S > limit:
             break
         clock.sleep_s(_PAUSE_S)
-    beside = _Beside(table, address, wanted, storage_options)
+    beside = _Beside(table, wanted, storage_options)
     bad_rows, waiting_rows = beside.count_bad_rows(settings.bad_rows.path), beside.count_waiting_rows()
     names = find_partition_names(table)
     unknown = (*beside.unknown, *_find_pending(table), *(f"{file} cannot be searched" for file in names.unread))
@@ -228,7 +228,6 @@ class _Beside:
 
     Args:
         table: the table.
-        path: as the caller gave it.
         keys: the keys.
         storage_options: for fsspec.
 
@@ -236,8 +235,8 @@ class _Beside:
         unknown: what could not be searched, in words.
     """
 
-    def __init__(self, table: HudiTable, path: str, keys: pa.Array, storage_options: Mapping[str, Any] | None) -> None:
-        self._table, self._path, self._keys, self._options = table, path, keys, storage_options
+    def __init__(self, table: HudiTable, keys: pa.Array, storage_options: Mapping[str, Any] | None) -> None:
+        self._table, self._keys, self._options = table, keys, storage_options
         self.unknown: list[str] = []
 
     def count_bad_rows(self, folder: str | None) -> int:

@@ -2,9 +2,11 @@
 
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
+from streaming.batch.workers import Batch
 from table.config.table_config import load_table_config
-from table.errors import BatchOrderError, CommitOutcomeUnknownError, HudiError, StorageError
+from table.errors import BatchOrderError, CommitOutcomeUnknownError, HudiError, StorageError, TableHeldError
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.end_record import find_end
@@ -12,27 +14,51 @@ from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.transaction.checkpoint import checkpoints_of_commit
 from table.transaction.heartbeat import WriterIdentity, decode_identity, heartbeat_path
 
+log = get_logger("hudistream.sink")
+
 
 def look_for_earlier_attempt(
     progress: BatchProgress,
     storage: Storage,
     ledger: BatchLedger,
-    batch_id: int | None,
+    batch: Batch,
     me: WriterIdentity,
     error: Exception,
-) -> None:
+) -> bool:
     """Notes whether a batch that failed before it was looked for is known to be invisible (`BatchProgress.is_new`).
 
     Args:
         progress: how far the batch is.
         storage: of the table.
         ledger: the committed batches.
-        batch_id: the batch's number; None: nobody writes it again.
+        batch: the batch; without a number it is not written again.
         me: the writer.
         error: what the attempt raised.
+
+    Returns:
+        Whether the batch is to be skipped: its caller numbers the batches, the table has this one, and the attempt only
+        met another writer that holds the table. To skip it needs no hold.
     """
-    if batch_id is not None and not progress.is_new:
-        progress.is_new = not _may_be_visible(storage, ledger, batch_id, me, error)
+    if batch.batch_id is None or progress.is_new:
+        return False
+    is_numbered = batch.query_id is None and batch.sink_id is None
+    if isinstance(error, TableHeldError) and is_numbered and _is_committed(storage, ledger, batch.batch_id, me):
+        log.info("batch_skipped", table=storage.base_uri, batch_id=batch.batch_id, sink_id=me.sink_id)
+        return True
+    progress.is_new = not _may_be_visible(storage, ledger, batch.batch_id, me, error)
+    return False
+
+
+def _is_committed(storage: Storage, ledger: BatchLedger, batch_id: int, me: WriterIdentity) -> bool:
+    """Whether the last batch of the sink has this number and was numbered by a caller, too."""
+    try:
+        config = load_table_config(storage)
+        last = None
+        if config is not None:
+            last = ledger.find_last_batch(Snapshot.load(HudiTable(storage, config)), me.sink_id)
+    except HudiError:
+        return False
+    return last is not None and last.batch_id == batch_id and last.query_id is None
 
 
 def _may_be_visible(storage: Storage, ledger: BatchLedger, batch_id: int, me: WriterIdentity, error: Exception) -> bool:

@@ -167,7 +167,8 @@ class MicroBatchWriter:
                 )
         except Exception as error:
             me = WriterIdentity(batch.sink_id or self._options.sink.id, batch.query_id, self.lease.owner)
-            look_for_earlier_attempt(self.progress, self._storage, self._ledger, batch.batch_id, me, error)
+            if look_for_earlier_attempt(self.progress, self._storage, self._ledger, batch, me, error):
+                return BatchSummary(self.table, batch.batch_id, None, skipped=True)
             raise
         finally:
             self.lease.end_turn()

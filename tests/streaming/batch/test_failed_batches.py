@@ -12,7 +12,14 @@ from pyspark.sql import functions as F
 
 from streaming import ArrowSink, FailedBatch, HudiSink, RowCount
 from streaming.batch.failed_batch import BatchProgress, is_interruption
-from table import BatchRefusedError, CommitOutcomeUnknownError, HudiError, StorageError, read_table
+from table import (
+    BatchRefusedError,
+    CommitOutcomeUnknownError,
+    HudiError,
+    StorageError,
+    TableHeldError,
+    read_table,
+)
 from table.storage.local import LocalStorage
 
 CLEANED = {
@@ -327,3 +334,14 @@ def test_a_sink_sweeps_what_a_killed_process_left_half_written(tmp_path):
     Engine(path).write(1, rows(range(3, 5)))
     left = [name for name in os.listdir(f"{path}/.hoodie") if name.startswith(".hudistream-")]
     assert left == [".hudistream-young"]
+
+
+def test_a_numbered_batch_that_the_table_has_is_skipped_beside_a_live_writer(tmp_path):
+    path = str(tmp_path / "t")
+    one, two = ArrowSink(path, key="id"), ArrowSink(path, key="id")
+    one.write(pa.table({"id": ["a"]}), batch_id=1)
+    assert two.write(pa.table({"id": ["a"]}), batch_id=1).skipped
+    with pytest.raises(TableHeldError):
+        two.write(pa.table({"id": ["b"]}), batch_id=2)
+    one.stop()
+    two.stop()

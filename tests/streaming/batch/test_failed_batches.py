@@ -86,7 +86,6 @@ def test_a_batch_that_another_writer_keeps_out_is_not_of_unknown_outcome(tmp_pat
     with ArrowSink(path, key="id") as other:
         other.write(ROW, 9)
         assert not refused(path, ROW, 5).outcome_unknown
-        assert refused(path, ROW, 9).outcome_unknown
 
 
 def test_where_the_store_fails_the_outcome_is_unknown(tmp_path, monkeypatch):

@@ -117,7 +117,7 @@ ORDERS = {
     pa.float32(): [0.5, None],
     pa.float64(): [-1.25, 0.0, None],
     pa.string(): ["a", "", None],
-    pa.date32(): [0, 19_000, None],
+    pa.date32(): [-1, 19_000, None],
     pa.timestamp("us", "UTC"): [10**15, None],
     pa.bool_(): [True, False, None],
     pa.decimal128(12, 2): [Decimal("-12.34"), Decimal("0.01"), None],

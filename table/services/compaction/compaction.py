@@ -4,6 +4,7 @@ A compaction is requested while nothing is being written: files that are written
 makes.
 """
 
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -37,6 +38,7 @@ from table.transaction.lease_record import LeaseRecord
 from table.transaction.lock import Step, guarded
 from table.transaction.provisional import KEPT, WITHDRAWN, decide_plan, settle_compactions
 from table.transaction.store_clock import wait_past_completed
+from table.view.file_group import FileGroup
 from table.view.file_system_view import walk_file_groups
 
 _TURNS = 30  # to plan between two batches of a stream: about a minute
@@ -133,6 +135,7 @@ def schedule_compaction(
     only_due: bool = False,
     shared: bool = False,
     holder: LeaseRecord | None = None,
+    only: Collection[tuple[str, str]] | None = None,
 ) -> Snapshot:
     """Requests a compaction, if one is due and none is under way. The caller writes nothing.
 
@@ -144,6 +147,7 @@ def schedule_compaction(
         shared: whether other writers may be writing: then the plan is provisional until it is kept.
         holder: the holder of the table, if it is not the caller. A command that undoes commits takes the table over
             first, so the plan is kept only if this holder still holds the table.
+        only: partition path and file id of the file groups that may be taken; None: all.
 
     Returns:
         The table, with the compactions on its timeline that are to be carried out.
@@ -163,7 +167,7 @@ def schedule_compaction(
             return snapshot
         _check_nothing_pending(timeline)
         walked = walk_file_groups(snapshot.listing, snapshot.slicing)
-        groups = (group for _, found in walked for group in found)
+        groups = (group for _, found in walked for group in found if only is None or _place_of(group) in only)
         plan = plan_compaction(groups, settings)
         if not plan.operations:
             return snapshot
@@ -192,6 +196,10 @@ def schedule_compaction(
         slices=len(plan.operations),
     )
     return snapshot.at(now)
+
+
+def _place_of(group: FileGroup) -> tuple[str, str]:
+    return group.partition_path, group.file_id
 
 
 def _check_nothing_pending(timeline: Timeline) -> None:

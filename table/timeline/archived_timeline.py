@@ -74,6 +74,13 @@ class Archive(Protocol):
             CorruptFileError: a file is damaged.
         """
 
+    def find_commit(self, time: str) -> ArchivedCommit | None:
+        """A completed commit by its instant time, from as few files as their order allows; None where it is not found.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+
     def find_completions(self, times: Collection[str]) -> Mapping[str, str]:
         """Request time -> completion time of archived writes. Writes that are not in the archive are left out.
 

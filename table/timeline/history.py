@@ -68,11 +68,19 @@ class HistoryArchive:
         """
         for path in self.list_files():
             yield [
-                ArchivedCommit(time, action, CommitMetadata(operation=done.operation, extra=done.extra))
+                _archived(path, time, action, data)
                 for time, action, data in self._read_instants(path)
                 if action in _WRITES
-                for done in [decode_avro_commit(data, _named(path, time, action))]
             ]
+
+    def find_commit(self, time: str) -> ArchivedCommit | None:
+        """See `Archive.find_commit`. Only files whose range of times contains the time are read."""
+        for path in self.list_files():
+            high, low, _ = _times_of(path.rsplit("/", 1)[-1])
+            for at, action, data in self._read_instants(path) if low <= time <= high else ():
+                if at == time and action in _WRITES:
+                    return _archived(path, at, action, data)
+        return None
 
     def read_changes(self) -> Iterator[ArchivedChange]:
         """Completed instants, writes with their files. One file of the archive is in memory at a time.
@@ -297,6 +305,11 @@ def _times_of(name: str) -> tuple[str, str, int]:
     if found is None:
         raise CorruptFileError(f"{name!r} is no file of a history")
     return found[2], found[1], int(found[3])
+
+
+def _archived(path: str, time: str, action: str, data: bytes) -> ArchivedCommit:
+    done = decode_avro_commit(data, _named(path, time, action))
+    return ArchivedCommit(time, action, CommitMetadata(operation=done.operation, extra=done.extra))
 
 
 def _named(path: str, time: str, action: str) -> str:

@@ -11,6 +11,7 @@ import io
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -156,7 +157,7 @@ def encode_deletes(keys: pa.Array, partition_path: str, order: pa.Table) -> byte
         keys: record keys (string).
         partition_path: partition path of all the keys.
         order: ordering values, a column for each of the table's ordering fields. Null where a delete has none: it is
-            written as an int 0, as Hudi does. Without columns no delete has any. As `can_hold` allows.
+            written as an int 0, as Hudi does. Without columns no delete has any.
     """
     values: pa.Array = pa.nulls(len(keys))
     if order.column_names:
@@ -171,38 +172,43 @@ def encode_deletes(keys: pa.Array, partition_path: str, order: pa.Table) -> byte
     return struct.pack(">ii", _VERSION, len(out)) + out.tobytes()
 
 
-def can_hold(order: pa.Table, *, with_zero: bool = False) -> bool:
-    """Whether readers of a block find each of these ordering values as it is (pure).
+def reads_as_none(order: pa.Table) -> bool:
+    """Whether readers of a block would take one of these ordering values for none: a single int 0, or day 0 of a date.
 
-    A decimal must fit Hudi's decimal(30,15). A single int 0, or day 0 of a date, is read as no value
-    (OrderingValues.isDefault).
+    Hudi's readers do so, too (OrderingValues.isDefault).
 
     Args:
         order: as of `encode_deletes`.
-        with_zero: whether that int 0 counts as held.
     """
-    if not all(_fits_wrapper(column) for column in order.columns):
+    if order.num_columns != 1 or _wrapped_type(order.schema.types[0]) != pa.int32():
         return False
-    if with_zero or order.num_columns != 1 or _wrapped_type(order.schema.types[0]) != pa.int32():
-        return True
-    return not pc.any(pc.equal(order.column(0).cast(pa.int32()), 0)).as_py()
+    return bool(pc.any(pc.equal(order.column(0).cast(pa.int32()), 0)).as_py())
 
 
-def may_not_hold(ordering: pa.DataType) -> bool:
-    """Whether a column has values that `can_hold` refuses because of their digits: a long decimal."""
+def may_be_too_long(ordering: pa.DataType) -> bool:
+    """Whether a column may have values that no block can hold: decimals beyond Hudi's decimal(30,15)."""
     return pa.types.is_decimal(ordering) and (
         ordering.scale > _SCALE or ordering.precision - ordering.scale > _PRECISION - _SCALE
     )
 
 
-def _fits_wrapper(column: pa.ChunkedArray) -> bool:
-    if not may_not_hold(column.type):
-        return True
+def find_too_long(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Which values of an ordering column no block can hold."""
+    kind, nothing = column.type, np.zeros(len(column), np.bool_)
+    if not may_be_too_long(kind):
+        return nothing
     try:
         column.cast(pa.decimal128(_PRECISION, _SCALE))
     except pa.ArrowInvalid:
-        return False
-    return True
+        long = pa.chunked_array([pa.array(nothing)])
+        if kind.scale > _SCALE:
+            long = pc.or_(long, pc.not_equal(pc.round(column, _SCALE), column))
+        if kind.precision - kind.scale > _PRECISION - _SCALE:
+            least = pa.scalar(Decimal(10) ** (_PRECISION - _SCALE), kind)
+            long = pc.or_(long, pc.greater_equal(pc.abs(column), least))
+        flags: npt.NDArray[np.bool_] = pc.fill_null(long, False).to_numpy()
+        return flags
+    return nothing
 
 
 def _deletes_encoder(ordering: pa.Schema) -> Encoder:

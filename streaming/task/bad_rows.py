@@ -76,7 +76,9 @@ def find_long_decimals(rows: pa.Table, ordering_fields: Sequence[str]) -> Iterat
         if long.any():
             left &= ~long
             value = rows.column(name)[int(np.argmax(long))].as_py()
-            yield BadRows(long, f"the ordering field {name} is {value:f}, longer than decimal(30,15): round or rescale it")
+            yield BadRows(
+                long, f"the ordering field {name} is {value:f}, longer than decimal(30,15): round or rescale it"
+            )
 
 
 def _mask(flags: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

@@ -44,7 +44,9 @@ def merged_type(table: pa.DataType, batch: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def widened_columns(before: pa.Schema | None, after: pa.Schema, names: Sequence[str]) -> list[tuple[pa.Field, pa.Field]]:
+def widened_columns(
+    before: pa.Schema | None, after: pa.Schema, names: Sequence[str]
+) -> list[tuple[pa.Field, pa.Field]]:
     """Those of some columns that have another type in a later schema of the table, as before and after.
 
     Args:

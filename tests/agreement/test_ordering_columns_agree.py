@@ -179,10 +179,16 @@ def test_hudi_orders_text_by_its_utf_8_bytes(partners, tmp_path, version, table_
         "hoodie.datasource.write.table.type": table_type,
         "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
     }
-    for rows in ([("a", low), ("b", high)], [("a", high), ("b", low)], [("c", low), ("c", high), ("d", high), ("d", low)]):
+    for rows in (
+        [("a", low), ("b", high)],
+        [("a", high), ("b", low)],
+        [("c", low), ("c", high), ("d", high), ("d", low)],
+    ):
         hudi.write(path, pa.table({"id": [key for key, _ in rows], "ts": [ts for _, ts in rows]}), options)
     assert {row["id"]: row["ts"] for row in hudi.read(path, columns=["id", "ts"])} == dict.fromkeys("abcd", high)
-    assert {row["id"]: row["ts"] for row in HudiTable.open(path).scan().to_arrow().to_pylist()} == dict.fromkeys("abcd", high)
+    assert {row["id"]: row["ts"] for row in HudiTable.open(path).scan().to_arrow().to_pylist()} == dict.fromkeys(
+        "abcd", high
+    )
 
 
 WIDENINGS = {
@@ -197,8 +203,14 @@ WIDENINGS = {
 def test_hudi_reads_a_table_whose_ordering_column_was_widened(partners, tmp_path, version, widening):
     old, new, high, low, later = WIDENINGS[widening]
     path = str(tmp_path / "t")
-    options = {**MERGE_ON_READ, "hoodie.datasource.compaction.async.enable": "true", "hoodie.write.table.version": str(version)}
-    with ArrowSink(path, {**options, "hoodie.index.type": "BUCKET"}, key="id", order_by="o0", operation="upsert") as sink:
+    options = {
+        **MERGE_ON_READ,
+        "hoodie.datasource.compaction.async.enable": "true",
+        "hoodie.write.table.version": str(version),
+    }
+    with ArrowSink(
+        path, {**options, "hoodie.index.type": "BUCKET"}, key="id", order_by="o0", operation="upsert"
+    ) as sink:
         sink.write(batch("ab", [(high,)] * 2, [old]))
         sink.write(batch("a", [(low,)], [old], deleted=True))
         sink.write(batch("c", [(later,)], [new]))

@@ -173,8 +173,18 @@ def test_the_write_of_another_writer_that_is_pending_is_in_the_way(tmp_path):
 
 
 def engine(path, name, **options):
-    named = {"hoodie.datasource.write.streaming.checkpoint.identifier": name, "hoodie.datasource.write.operation": "upsert"}
-    fixed = {**MERGE_ON_READ, **BUCKETS, **SHARED, "hoodie.datasource.write.partitionpath.field": "", **named, **options}
+    named = {
+        "hoodie.datasource.write.streaming.checkpoint.identifier": name,
+        "hoodie.datasource.write.operation": "upsert",
+    }
+    fixed = {
+        **MERGE_ON_READ,
+        **BUCKETS,
+        **SHARED,
+        "hoodie.datasource.write.partitionpath.field": "",
+        **named,
+        **options,
+    }
     return Engine(str(path), fixed, query_id=f"query-{name}")
 
 

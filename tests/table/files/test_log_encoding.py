@@ -184,8 +184,16 @@ def test_deletes_from_before_a_widening_have_the_present_type(before, now, value
 
 def test_a_block_may_hold_values_of_several_types():
     """As where several writers went into one, by a log compaction of Hudi."""
-    records = [("IntWrapper", 7), ("LongWrapper", 2**40), ("IntWrapper", 0), ("StringWrapper", "x"), ("FloatWrapper", 0.5)]
-    found, removes = _ordering_values([(name, {"value": value}) for name, value in records], pa.schema([("ts", pa.int64())]))
+    records = [
+        ("IntWrapper", 7),
+        ("LongWrapper", 2**40),
+        ("IntWrapper", 0),
+        ("StringWrapper", "x"),
+        ("FloatWrapper", 0.5),
+    ]
+    found, removes = _ordering_values(
+        [(name, {"value": value}) for name, value in records], pa.schema([("ts", pa.int64())])
+    )
     assert found.column("ts").to_pylist() == [7, 2**40, None, None, None]
     assert removes.tolist() == [False, False, True, True, True]
 
@@ -240,7 +248,9 @@ def test_decimals_that_no_log_can_hold_are_found(kind):
     assert may_be_too_long(kind)
 
 
-@pytest.mark.parametrize("kind", [pa.decimal128(30, 15), pa.decimal128(15, 0), pa.decimal128(20, 6), pa.int64()], ids=str)
+@pytest.mark.parametrize(
+    "kind", [pa.decimal128(30, 15), pa.decimal128(15, 0), pa.decimal128(20, 6), pa.int64()], ids=str
+)
 def test_shorter_types_are_not_looked_at(kind):
     assert not may_be_too_long(kind)
     assert not find_too_long(pa.chunked_array([pa.array([1], kind)])).any()

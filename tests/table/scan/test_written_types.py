@@ -107,7 +107,9 @@ def widened_table(path, version, *, commits):
     with ArrowSink(str(path), options, key="id", partition_by="p", order_by="ts") as sink:
 
         def write(key, kind, at):
-            sink.write(pa.table({"id": [key], "p": [f"p{key}"], "ts": [at], "v": pa.array([7], kind), "w": pa.array([1], I32)}))
+            sink.write(
+                pa.table({"id": [key], "p": [f"p{key}"], "ts": [at], "v": pa.array([7], kind), "w": pa.array([1], I32)})
+            )
 
         write("a", I32, 1)
         for number in range(commits):

@@ -304,5 +304,7 @@ def test_which_columns_are_widened(before, after, found):
 def test_a_widening_rounds_where_two_integers_become_one_float(before, after):
     numbers = [2**24 + 1, 2**31 - 1] if before in (I32, F32) else [2**24 + 1, 2**53 + 1]
     near = [(number - 1, number) for number in numbers]
-    became = [cast_column(pa.chunked_array([pa.array(pair).cast(before, safe=False)]), after).to_pylist() for pair in near]
+    became = [
+        cast_column(pa.chunked_array([pa.array(pair).cast(before, safe=False)]), after).to_pylist() for pair in near
+    ]
     assert rounds(before, after) == (before != F32 and any(low == high for low, high in became))

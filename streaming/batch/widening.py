@@ -127,8 +127,8 @@ def _told(agreed: Agreement) -> list[str]:
 def _refusal(snapshot: Snapshot, agreed: Agreement, left: list[FileSlice], why: str) -> str:
     first, [(old, _), *_] = left[0], agreed.widened
     return (
-        f"the batch widens {', '.join(_told(agreed))}, which orders the records of a key. Log files hold values of the "
-        f"older type, which Hudi could not compare any more: {len(left)} file slices have to be compacted first, such as "
-        f"that of file group {first.file_id} in {first.partition_path!r}. It was not done here: {why}. Run `hudistream "
+        f"the batch widens {', '.join(_told(agreed))}, which orders the records of a key. {len(left)} file slices with "
+        f"older values in their log files have to be compacted first, because readers could not compare them any more, "
+        f"such as file group {first.file_id} in {first.partition_path!r}. It was not done here: {why}. Run `hudistream "
         f"compact {snapshot.storage.base_uri}`, then the batch again; or cast {old.name} to {old.type} before the sink"
     )

@@ -130,12 +130,14 @@ class FrameMaker:
         rows = _unless_without_connector(
             lambda: reader.parquet(*[_GLOB.sub(r"\\\g<0>", path) for path in paths]), storage.base_uri
         )
-        if rows is not None and told is not None:  # an alias of the path column, so Spark pushes filters into the files
+        if rows is None:
+            return None
+        if told is not None:  # an alias of the path column, so Spark pushes filters into the files
             rows = rows.withColumn(told, F.col(PARTITION_PATH))
-        for field in written if rows is not None else ():
+        for field in written:
             present = to_spark_type(self.plan.schema.field(field.name).type)
             rows = rows.withColumn(field.name, F.col(quote_name(field.name)).cast(present))
-        return rows.filter(condition) if rows is not None else None
+        return rows.filter(condition)
 
     def _read_by_python(self, slices: Sequence[FileSlice]) -> DataFrame:
         parcels = pack_splits([ScanSplit.of(self.plan, found) for found in slices])
@@ -158,9 +160,9 @@ class FrameMaker:
 
 def _spark_widens(written: pa.DataType, present: pa.DataType) -> bool:
     """Whether a cast of Spark makes of stored numbers what other readers make of them."""
-    if pa.types.is_decimal(written) or pa.types.is_decimal(present):
-        return pa.types.is_decimal(written) and pa.types.is_decimal(present)
-    return all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in (written, present))
+    kinds = (written, present)
+    are_numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+    return are_numbers or all(pa.types.is_decimal(kind) for kind in kinds)
 
 
 def _unless_without_connector(read: Callable[[], DataFrame], address: str) -> DataFrame | None:

@@ -60,7 +60,7 @@ def widened_columns(
 
 
 def rounds(before: pa.DataType, after: pa.DataType) -> bool:
-    """Whether different numbers of a type can become equal where a column is widened: floats do not hold all integers."""
+    """Whether different numbers can become equal where a column is widened: floats do not hold all integers."""
     is_exact = pa.types.is_int32(before) and pa.types.is_float64(after)
     return pa.types.is_integer(before) and pa.types.is_floating(after) and not is_exact
 

@@ -1,4 +1,4 @@
-"""Ordering columns of every type: late and timely deletes and records in logs, for every reader, before and after a compaction."""
+"""Ordering columns of every type: late and timely deletes and records in logs, for every reader."""
 
 import shutil
 from datetime import date, datetime, timezone
@@ -41,15 +41,25 @@ VALUES = {
     "float": (pa.float32(), [-0.5, 0.0, 1.5, 2.5, 3.5]),
     "double": (pa.float64(), [-0.5, 0.0, 1.5, 2.5, float("nan")]),
 }
+# the types of two columns, and five pairs of their values
 SEVERAL = {
-    "date, int": ((pa.date32(), pa.int32()), [(date(2026, 1, day), seq) for day, seq in ((1, 9), (2, 4), (2, 5), (2, 6), (3, 0))]),
+    "date, int": (
+        (pa.date32(), pa.int32()),
+        [(date(2026, 1, day), seq) for day, seq in ((1, 9), (2, 4), (2, 5), (2, 6), (3, 0))],
+    ),
     "day 0, int 0": ((pa.date32(), pa.int32()), [(date(1970, 1, 1), seq) for seq in (-1, 0, 1, 2, 3)]),
-    "text, long": ((pa.string(), pa.int64()), [("\ue000", 7), ("\uffee", 1), ("\uffee", 2), ("\uffee", 3), ("\U00010000", 0)]),
+    "text, long": (
+        (pa.string(), pa.int64()),
+        [("\ue000", 7), ("\uffee", 1), ("\uffee", 2), ("\uffee", 3), ("\U00010000", 0)],
+    ),
     "decimal, timestamp": (
         (pa.decimal128(20, 2), pa.timestamp("us", "UTC")),
-        [(Decimal(number), utc(day)) for number, day in (("1.00", 1), ("1.50", 1), ("1.50", 2), ("1.50", 3), ("2.00", 1))],
+        [(Decimal(n), utc(day)) for n, day in (("1.00", 1), ("1.50", 1), ("1.50", 2), ("1.50", 3), ("2.00", 1))],
     ),
-    "boolean, float": ((pa.bool_(), pa.float32()), [(False, 9.0), (True, 1.0), (True, 2.0), (True, 3.0), (True, float("nan"))]),
+    "boolean, float": (
+        (pa.bool_(), pa.float32()),
+        [(False, 9.0), (True, 1.0), (True, 2.0), (True, 3.0), (True, float("nan"))],
+    ),
 }  # fmt: skip
 WANTED = {"a": "row", "c": "row", "d": "new", "e": "row", "g": "row", "h": "new"}
 CANNOT_CAST = "java.math.BigDecimal cannot be cast to class org.apache.spark.sql.types.Decimal"

@@ -187,9 +187,9 @@ def reads_as_none(order: pa.Table) -> bool:
 
 def may_be_too_long(ordering: pa.DataType) -> bool:
     """Whether a column may have values that no block can hold: decimals beyond Hudi's decimal(30,15)."""
-    return pa.types.is_decimal(ordering) and (
-        ordering.scale > _SCALE or ordering.precision - ordering.scale > _PRECISION - _SCALE
-    )
+    if not pa.types.is_decimal(ordering):
+        return False
+    return bool(ordering.scale > _SCALE or ordering.precision - ordering.scale > _PRECISION - _SCALE)
 
 
 def find_too_long(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

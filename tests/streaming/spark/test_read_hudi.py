@@ -368,7 +368,7 @@ def test_files_from_before_a_widening_are_read_with_their_own_types(
 
 
 def test_a_table_without_a_widening_asks_for_one_commit_more(spark, lake, monkeypatch):
-    path, times = lake
+    path, _ = lake
     asked, inner = [], scan_frame.find_written_types
 
     def noted(snapshot, columns, written):

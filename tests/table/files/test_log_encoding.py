@@ -14,10 +14,10 @@ from every_type import EVERY_TYPE, random_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from table.columns.cast import cast_column
 from table.files.log.avro_data import encode_avro_content
 from table.files.log.avro_encoders import RowEncoder, numbers, scatter
 from table.files.log.data_blocks import read_rows
-from table.columns.cast import cast_column
 from table.files.log.delete_block import (
     _decode,
     _ordering_values,

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.files.log.delete_block import find_too_long
+from table.files.log.delete_block import find_too_long, may_be_too_long
 from table.schema.avro_schema import RECORD_KEY
 
 NO_KEY = "the record key is null or empty"
@@ -71,9 +71,8 @@ def find_long_decimals(rows: pa.Table, ordering_fields: Sequence[str]) -> Iterat
         ordering_fields: columns that order records of a key.
     """
     left = np.ones(len(rows), np.bool_)
-    for name in ordering_fields:
-        long = left & find_too_long(rows.column(name)) if name in rows.column_names else ~left
-        if long.any():
+    for name in (one for one in ordering_fields if one in rows.column_names):
+        if may_be_too_long(rows.schema.field(name).type) and (long := left & find_too_long(rows.column(name))).any():
             left &= ~long
             value = rows.column(name)[int(np.argmax(long))].as_py()
             yield BadRows(

@@ -62,13 +62,13 @@ class TaskReport:
             required: columns that must not be null -> why.
             exempt: rows that need only their key.
         """
-        left = np.ones(len(rows), np.bool_)
-        for part in (*find_bad_rows(rows, required, exempt), *self._long_decimals(rows)):
-            mine = part.rows & left
-            if mine.any():
+        bad = [*find_bad_rows(rows, required, exempt), *self._long_decimals(rows)]
+        left = np.ones(len(rows) if bad else 0, np.bool_)
+        for part in bad:  # a row with several reasons counts once
+            if (mine := part.rows & left).any():
                 self.count_bad(rows.filter(pa.array(mine)), part.reason)
                 left &= ~mine
-        if not left.all():
+        if bad:
             rows = rows.filter(pa.array(left))
         return rows.slice(0, 0) if self.is_lost else rows
 

@@ -34,6 +34,11 @@ class Agreement:
     profile: WriteProfile
     widened: Sequence[tuple[pa.Field, pa.Field]] = ()
 
+    @property
+    def widens(self) -> bool:
+        """Whether an ordering column gets another type."""
+        return bool(self.widened)
+
 
 def agree(
     options: WriteOptions,

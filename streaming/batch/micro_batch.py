@@ -306,8 +306,7 @@ class MicroBatchWriter:
         except BaseException:
             self._undo(pending)
             raise
-        looks = plan.changes is not None or operation.replaces
-        pending = replace(pending, looks=looks, widens_order=bool(agreed.widened))
+        pending = replace(pending, looks=plan.changes is not None or operation.replaces, widens_order=agreed.widens)
         if self._quarantine is not None:
             key = self._table_key(snapshot.table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())

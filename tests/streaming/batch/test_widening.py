@@ -241,3 +241,17 @@ def test_a_batch_that_widens_nothing_looks_at_no_log(tmp_path, monkeypatch):
     with sink(tmp_path, **BUCKETS) as writer:
         writer.write(batch("c", 20, I32))  # narrower than the table: it is widened as it is written
     assert rows_of(tmp_path) == {"a": "old", "b": "old", "c": "new"}
+
+
+def test_the_compaction_of_another_engine_is_left_to_it(tmp_path, monkeypatch):
+    with_late_delete(tmp_path, I32, 10, 5, **BUCKETS, **SCHEDULES_ONLY)
+    [pending] = request_compaction(HudiTable.open(str(tmp_path)), CompactionSettings())
+    monkeypatch.setattr("streaming.batch.widening.NO_LOCK", object())  # a lock is there: other engines may write
+    monkeypatch.setattr("table.services.compaction.execution._is_left_to_others", lambda *_: True)
+    with sink(tmp_path, **BUCKETS) as writer:
+        with pytest.raises(ActionPendingError, match=rf"{pending.time}.compaction.* is in the way.*hudistream compact"):
+            writer.write(batch("c", 20, I64))
+        assert rows_of(tmp_path) == {"a": "old", "b": "old"}
+        monkeypatch.undo()
+        writer.write(batch("c", 20, I64))
+    assert rows_of(tmp_path) == {"a": "old", "b": "old", "c": "new"}

@@ -14,7 +14,7 @@ from table.files.log.avro_data import encode_avro_content, read_avro_records
 from table.files.log.framing import BlockType, Header, LogBlock, Verdict, encode_block, scan_blocks
 from table.storage.interface import Storage, join
 from table.timeline.archive_records import archive_record, damage_named, to_change, to_commit, to_retired
-from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile
+from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile, up_to
 from table.timeline.metadata.avro_record import load_schema_text, read_as, text_of
 
 _PREFIX = ".commits_.archive."
@@ -58,8 +58,8 @@ class LogArchive:
                 found = [to_change(record) for record in self._read_records(path)]
             yield from (change for change in found if change is not None)
 
-    def find_commit(self, time: str) -> ArchivedCommit | None:
-        """See `Archive.find_commit`. Each file holds later instants than the file before."""
+    def find_commits(self, time: str) -> list[ArchivedCommit]:
+        """See `Archive.find_commits`. Each file holds later instants than the file before."""
         files = self.list_files()[::-1]
         low, high = 0, len(files)
         while low < high:
@@ -68,11 +68,10 @@ class LogArchive:
                 records = list(self._read_records(files[middle]))
                 commits = [to_commit(record) for record in records]
                 times = [text_of(record["commitTime"]) for record in records]
-            found = next((commit for commit in commits if commit is not None and commit.time == time), None)
-            if found is not None or not times or min(times) <= time <= max(times):
-                return found
+            if not times or min(times) <= time <= max(times):
+                return up_to(time, (commit for commit in commits if commit is not None))
             low, high = (low, middle) if time < min(times) else (middle + 1, high)
-        return None
+        return []
 
     def read_retired(self) -> Iterator[list[RetiredFile]]:
         """The archived instant files, oldest first. One file of the archive is in memory at a time.

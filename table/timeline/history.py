@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from table.errors import CorruptFileError, StorageError
 from table.storage.interface import Storage, join
-from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile
+from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile, up_to
 from table.timeline.history_file import Row, decode_rows, encode_rows, rows_of
 from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.metadata.avro_commit import decode_avro_commit
@@ -73,14 +73,15 @@ class HistoryArchive:
                 if action in _WRITES
             ]
 
-    def find_commit(self, time: str) -> ArchivedCommit | None:
-        """See `Archive.find_commit`. Only files whose range of times contains the time are read."""
+    def find_commits(self, time: str) -> list[ArchivedCommit]:
+        """See `Archive.find_commits`. Only files whose range of times contains the time are read."""
         for path in self.list_files():
             high, low, _ = _times_of(path.rsplit("/", 1)[-1])
-            for at, action, data in self._read_instants(path) if low <= time <= high else ():
-                if at == time and action in _WRITES:
-                    return _archived(path, at, action, data)
-        return None
+            instants = self._read_instants(path) if low <= time <= high else ()
+            writes = (_archived(path, *each) for each in instants if each[1] in _WRITES and each[0] <= time)
+            if found := up_to(time, writes):
+                return found
+        return []
 
     def read_changes(self) -> Iterator[ArchivedChange]:
         """Completed instants, writes with their files. One file of the archive is in memory at a time.

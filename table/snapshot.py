@@ -23,7 +23,7 @@ from table.view.file_system_view import confirm, load_committed_instants
 from table.view.listing import Listing, Narrow
 
 # ActiveTimelineV1.getLastCommitMetadataWithValidSchema: these may carry an older schema
-_OPERATIONS_WITHOUT_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
+SERVICE_OPERATIONS = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 
 class Snapshot:
@@ -161,7 +161,7 @@ class Snapshot:
         for instant in reversed(self.timeline.completed_writes):
             metadata = self.commits.read_outline(instant)
             text = metadata.extra.get("schema")
-            if text and metadata.operation not in _OPERATIONS_WITHOUT_SCHEMA:
+            if text and metadata.operation not in SERVICE_OPERATIONS:
                 return without_meta_columns(from_avro(text))
             of_service = of_service or text or ""
         # use the schema of a service's commit if all writes before it were archived: it is the schema it read with

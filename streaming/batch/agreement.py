@@ -1,5 +1,6 @@
 """Reconciles a batch with its table before anything is requested: schema, keys, and the write profile."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from streaming.plan.write_profile import WriteProfile
 from table.keys.keygen import KeyExpressions
 from table.options.write_options import WriteOptions
 from table.schema.changes import describe_changes
+from table.schema.evolution import widened_columns
 from table.snapshot import Snapshot
 
 
@@ -23,12 +25,19 @@ class Agreement:
         schema_changes: how these columns differ from the table's present columns, in words.
         keys: record key and partition path of the rows.
         profile: the write profile, from the table's earlier commits.
+        widened: the ordering columns that get another type, as they were and as they will be.
     """
 
     schema: pa.Schema
     schema_changes: tuple[str, ...]
     keys: KeyExpressions
     profile: WriteProfile
+    widened: Sequence[tuple[pa.Field, pa.Field]] = ()
+
+    @property
+    def widens(self) -> bool:
+        """Whether an ordering column gets another type."""
+        return bool(self.widened)
 
 
 def agree(
@@ -53,4 +62,5 @@ def agree(
     schema = choose_schema(options, snapshot.config, columns, before)
     keys = build_keys(options, snapshot.config, columns)
     check_ordering(options, snapshot.config, schema)
-    return Agreement(schema, describe_changes(before, schema), keys, profiles.load(snapshot))
+    widened = widened_columns(before, schema, snapshot.config.ordering_fields)
+    return Agreement(schema, describe_changes(before, schema), keys, profiles.load(snapshot), widened)

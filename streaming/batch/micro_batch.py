@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from streaming.batch.agreement import Agreement, agree
+from streaming.batch.agreement import Agreement
 from streaming.batch.bad_rows import check_bad_rows
 from streaming.batch.conflict_retries import ConflictRetries
 from streaming.batch.earlier_attempt import look_for_earlier_attempt
@@ -27,6 +27,7 @@ from streaming.batch.recovery import Recovery
 from streaming.batch.replaced import find_leaving, list_replaced
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, logged, summarize
+from streaming.batch.widening import agree_again, agree_settled
 from streaming.batch.workers import Batch, Workers
 from streaming.batch.write_apart import write_apart
 from streaming.plan.plan_tasks import Scene, looks_everywhere, plan_tasks, remembered_below
@@ -291,7 +292,8 @@ class MicroBatchWriter:
         """Agrees with the table about the batch, then begins its commit and plans its tasks."""
         identity = turn.identity
         columns, profiles = batch.workers.schema, self._profiles_for(options)
-        agreed = agree(options, snapshot, columns, profiles)  # raises the errors of the batch before any request
+        # raises the errors of the batch before any request
+        snapshot, agreed = agree_settled(options, snapshot, columns, profiles, self.services, batch.spread)
         leaving = find_leaving(options, snapshot, agreed.keys, batch.workers)
         operation = options.effective_operation
         action = action_of(operation, snapshot.config.table_type)
@@ -301,7 +303,7 @@ class MicroBatchWriter:
         try:
             # other writers may have committed or archived instants meanwhile
             if pending.seen.timeline.committed_times != snapshot.timeline.committed_times:
-                agreed = agree(options, pending.seen, columns, profiles)
+                agreed = agree_again(options, pending.seen, columns, profiles)
             scene = self._look_around(options, pending, agreed.profile, index)
             parallelism = batch.workers.parallelism
             plan = plan_tasks(options, snapshot.config, agreed.profile, agreed.schema, scene, parallelism)
@@ -309,7 +311,7 @@ class MicroBatchWriter:
         except BaseException:
             self._undo(pending)
             raise
-        pending = replace(pending, looks=plan.changes is not None or operation.replaces)
+        pending = replace(pending, looks=plan.changes is not None or operation.replaces, widens_order=agreed.widens)
         if self._quarantine is not None:
             key = self._table_key(snapshot.table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())

@@ -12,6 +12,7 @@ from table.config.metadata_indexes import RECORD_INDEX, STATISTICS, check_mainta
 from table.config.table_config import TableConfig
 from table.config.writable import check_can_write
 from table.errors import InvalidConfigError, SchemaMismatchError, TableNotFoundError
+from table.files.log.delete_block import may_be_too_long
 from table.hudi_table import HudiTable, create_table
 from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
 from table.log import get_logger
@@ -19,7 +20,7 @@ from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.keep import drop_indexes
 from table.metadata_table.make import WantedIndexes, make_lists
 from table.metadata_table.make_record_index import GroupKeys
-from table.options.choices import TableCreation
+from table.options.choices import TableCreation, TableType
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.scan.read_slice import SliceContext
 from table.scan.slice_keys import read_slice_keys
@@ -76,6 +77,8 @@ class TableOpener:
         check_options_agree(options, table.config)
         check_can_write(_as_settled(table.config, options))
         plan_changes(options, table.config)
+        if self._version is None:
+            _tell_long_decimals(storage.base_uri, table.config, schema)
         self._tell_version(table.config)
         return table
 
@@ -139,6 +142,22 @@ class TableOpener:
                 hint="the stream has written before, and there was no table: rows of earlier batches are not in it. To "
                 "have them, stop the stream, delete this table and the checkpoint, and start again, if the source "
                 "still has them. To be refused instead, set hudistream.table.create=never",
+            )
+
+
+def _tell_long_decimals(address: str, config: TableConfig, schema: pa.Schema) -> None:
+    """Warns once per sink about an ordering column with values that a delete in a log file could not hold."""
+    if config.table_type != TableType.MERGE_ON_READ:
+        return
+    for field in schema:
+        if field.name in config.ordering_fields and may_be_too_long(field.type):
+            log.warning(
+                "ordering_by_long_decimal",
+                table=address,
+                column=field.name,
+                type=str(field.type),
+                hint="a delete in a log file holds decimal(30,15). A row with a longer value is refused: cast the "
+                "column to a type within decimal(30,15), order by another one, or make the table copy-on-write",
             )
 
 

@@ -1,7 +1,9 @@
 """The plan of a scan as a DataFrame: Spark reads the slices that it can, and Python on the workers reads the others.
 
-Spark's Parquet reader reads file slices that are one base file. Python on the workers merges slices with log files. If
-Spark has no connector for the store, Python reads all slices.
+Spark's Parquet reader reads file slices that are one base file. It fails on a file that was written before a column was
+widened, so it reads such files with their own types, and widens numbers afterwards. Python on the workers merges slices
+with log files, and reads files whose types are not known or differ otherwise. If Spark has no connector for the store,
+Python reads all slices.
 """
 
 import re
@@ -27,6 +29,7 @@ from table.keys.sql_text import quote_name
 from table.log import get_logger
 from table.scan.plan import ScanPlan
 from table.scan.split import ScanSplit
+from table.scan.written_types import find_written_types
 from table.schema.avro_schema import PARTITION_PATH
 from table.view.file_group import FileSlice
 
@@ -79,13 +82,36 @@ class FrameMaker:
     def _rows_of(self, slices: Sequence[FileSlice]) -> list[DataFrame]:
         if self.condition is None:
             return [self._read_by_python(slices)]
-        plain = [found for found in slices if not found.log_files]
-        by_spark = self._read_by_spark(plain, self.condition) if plain else None
-        others = slices if by_spark is None else [found for found in slices if found.log_files]
-        return [*([by_spark] if by_spark is not None else []), *([self._read_by_python(others)] if others else [])]
+        frames, others = [], [found for found in slices if found.log_files]
+        for written, found in self._by_written_types([one for one in slices if not one.log_files]).items():
+            casts = all(_spark_widens(field.type, self.plan.schema.field(field.name).type) for field in written or ())
+            rows = self._read_by_spark(found, self.condition, written) if written is not None and casts else None
+            if rows is None:
+                others += found
+            else:
+                frames.append(rows)
+        return [*frames, *([self._read_by_python(others)] if others else [])]
 
-    def _read_by_spark(self, slices: Sequence[FileSlice], condition: Column) -> DataFrame | None:
-        """Rows of base files; None where Spark cannot reach them."""
+    def _by_written_types(self, slices: Sequence[FileSlice]) -> dict[tuple[pa.Field, ...] | None, list[FileSlice]]:
+        """Groups base files by the columns that they hold with other types; None: that is not known."""
+        times = {found.base_file.instant_time for found in slices if found.base_file is not None}
+        differences = find_written_types(self.plan.snapshot, self.plan.needed, times)
+        groups: dict[tuple[pa.Field, ...] | None, list[FileSlice]] = {}
+        for found in slices:
+            time = found.base_file.instant_time if found.base_file is not None else ""
+            groups.setdefault(differences.get(time), []).append(found)
+        return groups
+
+    def _read_by_spark(
+        self, slices: Sequence[FileSlice], condition: Column, written: Sequence[pa.Field]
+    ) -> DataFrame | None:
+        """Rows of base files; None where Spark cannot reach them.
+
+        Args:
+            slices: of one base file each.
+            condition: the plan's.
+            written: the columns that all of them hold with other types than the table.
+        """
         storage = self.plan.context.table.storage
         paths = [storage.absolute(found.base_file.path) for found in slices if found.base_file is not None]
         config, schema = self.plan.context.table.config, self.plan.schema
@@ -93,6 +119,8 @@ class FrameMaker:
         told = column_that_is_the_path(config, schema, folders)
         if told is not None and PARTITION_PATH not in schema.names:
             schema = schema.append(pa.field(PARTITION_PATH, pa.string()))
+        own = {field.name: field for field in written}
+        schema = pa.schema([own.get(field.name, field) for field in schema])
         reader = self.spark.read.schema(to_spark_ddl(schema)).options(**self.settings)
         if are_told_by_folders(config, self.plan.schema, folders):
             reader = reader.option("basePath", storage.base_uri)
@@ -102,9 +130,14 @@ class FrameMaker:
         rows = _unless_without_connector(
             lambda: reader.parquet(*[_GLOB.sub(r"\\\g<0>", path) for path in paths]), storage.base_uri
         )
-        if rows is not None and told is not None:  # an alias of the path column, so Spark pushes filters into the files
+        if rows is None:
+            return None
+        if told is not None:  # an alias of the path column, so Spark pushes filters into the files
             rows = rows.withColumn(told, F.col(PARTITION_PATH))
-        return rows.filter(condition) if rows is not None else None
+        for field in written:
+            present = to_spark_type(self.plan.schema.field(field.name).type)
+            rows = rows.withColumn(field.name, F.col(quote_name(field.name)).cast(present))
+        return rows.filter(condition)
 
     def _read_by_python(self, slices: Sequence[FileSlice]) -> DataFrame:
         parcels = pack_splits([ScanSplit.of(self.plan, found) for found in slices])
@@ -123,6 +156,13 @@ class FrameMaker:
                 column = column.cast("string").alias(name)
             columns.append(column)
         return rows.select(columns)
+
+
+def _spark_widens(written: pa.DataType, present: pa.DataType) -> bool:
+    """Whether a cast of Spark makes of stored numbers what other readers make of them."""
+    kinds = (written, present)
+    are_numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+    return are_numbers or all(pa.types.is_decimal(kind) for kind in kinds)
 
 
 def _unless_without_connector(read: Callable[[], DataFrame], address: str) -> DataFrame | None:

@@ -1,4 +1,4 @@
-"""Finds rows that cannot be stored because a value is missing, and names the value (pure)."""
+"""Finds rows that cannot be stored because a value is missing or too long, and names the value (pure)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.files.log.delete_block import find_too_long, may_be_too_long
 from table.schema.avro_schema import RECORD_KEY
 
 NO_KEY = "the record key is null or empty"
@@ -15,11 +16,11 @@ NO_KEY = "the record key is null or empty"
 
 @dataclass(frozen=True)
 class BadRows:
-    """Rows that lack the same values.
+    """Rows that cannot be stored for the same reason.
 
     Attributes:
         rows: one boolean per row of the input: whether it is one of these rows.
-        reason: the missing values, in words.
+        reason: what is wrong with their values.
     """
 
     rows: npt.NDArray[np.bool_]
@@ -60,6 +61,23 @@ def find_bad_rows(
         if kind.any():
             reason = "; ".join(reason for reason, is_so in zip(reasons, kind, strict=True) if is_so)
             yield BadRows(kind_of_row.reshape(-1) == number, reason)
+
+
+def find_long_decimals(rows: pa.Table, ordering_fields: Sequence[str]) -> Iterator[BadRows]:
+    """Finds rows with an ordering value that no log file could hold, were its row deleted. Each is in one `BadRows`.
+
+    Args:
+        rows: of a batch for a merge-on-read table.
+        ordering_fields: columns that order records of a key.
+    """
+    left = np.ones(len(rows), np.bool_)
+    for name in (one for one in ordering_fields if one in rows.column_names):
+        if may_be_too_long(rows.schema.field(name).type) and (long := left & find_too_long(rows.column(name))).any():
+            left &= ~long
+            value = rows.column(name)[int(np.argmax(long))].as_py()
+            yield BadRows(
+                long, f"the ordering field {name} is {value:f}, longer than decimal(30,15): round or rescale it"
+            )
 
 
 def _mask(flags: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

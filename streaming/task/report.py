@@ -12,7 +12,7 @@ from streaming.plan.columns import PROBLEM_COLUMN
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import EXAMPLES, TaskResult, sum_results
 from streaming.plan.write_profile import FILES_REMEMBERED
-from streaming.task.bad_rows import find_bad_rows
+from streaming.task.bad_rows import BadRows, find_bad_rows, find_long_decimals
 from streaming.task.quarantine_writer import QuarantineWriter
 from table.columns.text_bytes import find_bad_text, made_readable
 from table.files.base.summary import BaseFileSummary
@@ -62,12 +62,21 @@ class TaskReport:
             required: columns that must not be null -> why.
             exempt: rows that need only their key.
         """
-        bad = list(find_bad_rows(rows, required, exempt))
-        for part in bad:
-            self.count_bad(rows.filter(pa.array(part.rows)), part.reason)
+        bad = [*find_bad_rows(rows, required, exempt), *self._long_decimals(rows)]
+        left = np.ones(len(rows) if bad else 0, np.bool_)
+        for part in bad:  # a row with several reasons counts once
+            if (mine := part.rows & left).any():
+                self.count_bad(rows.filter(pa.array(mine)), part.reason)
+                left &= ~mine
         if bad:
-            rows = rows.filter(pa.array(~np.any([part.rows for part in bad], axis=0)))
+            rows = rows.filter(pa.array(left))
         return rows.slice(0, 0) if self.is_lost else rows
+
+    def _long_decimals(self, rows: pa.Table) -> Iterator[BadRows]:
+        """Rows of a merge-on-read table with ordering values that its logs could not hold."""
+        rules = self._plan.context.merge
+        has_logs = self._plan.logs is not None and not rules.deletes_all
+        return find_long_decimals(rows, rules.ordering_fields if has_logs else ())
 
     def without_bad_text(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows whose text is valid UTF-8. The others are counted and put aside at once.

@@ -42,7 +42,7 @@ from table.write.base_file import write_all
 from table.write.context import Attempt, Bucket, LogSlot
 from table.write.merge_bucket import Changes, merge_bucket
 from table.write.write_bucket import BucketWriter
-from table.write.write_log import LogChanges, with_positions, write_log
+from table.write.write_log import LogChanges, can_be_logged, with_positions, write_log
 
 Flags = npt.NDArray[np.bool_]
 _Files = tuple[WriteStat, BaseFileSummary]
@@ -236,6 +236,8 @@ class _UpsertTask:
         leaves_out = slot.is_behind_plan and not self._changes.is_bucket
         tells_keys = context.tells_keys and not self._changes.is_bucket  # a bucket's keys are not looked up
         keys: KeyChanges | None = None
+        if not can_be_logged(changes, context.merge):
+            return [fold_logs(plan, merged, self._attempt, changes)]
         if leaves_out or tells_keys or may_forget(changes.incoming, context.merge):
             met = read_met_deletes(plan, merged, changes.incoming)
             if meets_delete(met, changes, context.merge, leaves_out=leaves_out):

@@ -73,6 +73,7 @@ class ScanPlan:
         pruning: what was skipped.
         changes: the commits whose rows are wanted; None means all.
         cleans: instant times of the cleans that were completed when the timeline was listed.
+        snapshot: what it was planned from; None where a part of the scan was sent to another process.
     """
 
     context: SliceContext
@@ -84,6 +85,7 @@ class ScanPlan:
     pruning: Pruning
     changes: ChangeRange | None = None
     cleans: frozenset[str] = frozenset()
+    snapshot: Snapshot | None = None
 
     @property
     def needed(self) -> pa.Schema:
@@ -154,7 +156,7 @@ def plan_scan(  # noqa: PLR0913 the fields of a `Scan`
         slices, pruning = _prune_by_keys(table.storage, slices, predicate.keys, pruning)
     seen = max(snapshot.timeline.committed_times, default=None)
     context = SliceContext(table, snapshot.committed, stored)
-    return ScanPlan(context, schema, names, predicate, tuple(slices), seen, pruning, changes, snapshot.cleans)
+    return ScanPlan(context, schema, names, predicate, tuple(slices), seen, pruning, changes, snapshot.cleans, snapshot)
 
 
 def load_read_schema(snapshot: Snapshot) -> tuple[pa.Schema | None, pa.Schema]:

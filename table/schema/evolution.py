@@ -44,6 +44,27 @@ def merged_type(table: pa.DataType, batch: pa.DataType) -> pa.DataType | None:
     return None
 
 
+def widened_columns(
+    before: pa.Schema | None, after: pa.Schema, names: Sequence[str]
+) -> list[tuple[pa.Field, pa.Field]]:
+    """Those of some columns that have another type in a later schema of the table, as before and after.
+
+    Args:
+        before: the table's columns; None where it has none yet.
+        after: the columns of a commit to come.
+        names: the columns that are compared.
+    """
+    known = [name for name in names if before is not None and {name} <= {*before.names} & {*after.names}]
+    pairs = [(before.field(name), after.field(name)) for name in known if before is not None]
+    return [(old, new) for old, new in pairs if not old.type.equals(new.type)]
+
+
+def rounds(before: pa.DataType, after: pa.DataType) -> bool:
+    """Whether different numbers can become equal where a column is widened: floats do not hold all integers."""
+    is_exact = pa.types.is_int32(before) and pa.types.is_float64(after)
+    return pa.types.is_integer(before) and pa.types.is_floating(after) and not is_exact
+
+
 @dataclass
 class _Differences:
     """The differences that the mode does not allow, one text for each column."""

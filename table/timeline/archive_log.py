@@ -14,8 +14,8 @@ from table.files.log.avro_data import encode_avro_content, read_avro_records
 from table.files.log.framing import BlockType, Header, LogBlock, Verdict, encode_block, scan_blocks
 from table.storage.interface import Storage, join
 from table.timeline.archive_records import archive_record, damage_named, to_change, to_commit, to_retired
-from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile
-from table.timeline.metadata.avro_record import load_schema_text, read_as
+from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile, up_to
+from table.timeline.metadata.avro_record import load_schema_text, read_as, text_of
 
 _PREFIX = ".commits_.archive."
 
@@ -57,6 +57,21 @@ class LogArchive:
             with read_as("archived instant", path):
                 found = [to_change(record) for record in self._read_records(path)]
             yield from (change for change in found if change is not None)
+
+    def find_commits(self, time: str) -> list[ArchivedCommit]:
+        """See `Archive.find_commits`. Each file holds later instants than the file before."""
+        files = self.list_files()[::-1]
+        low, high = 0, len(files)
+        while low < high:
+            middle = (low + high) // 2
+            with read_as("archived instant", files[middle]):
+                records = list(self._read_records(files[middle]))
+                commits = [to_commit(record) for record in records]
+                times = [text_of(record["commitTime"]) for record in records]
+            if not times or min(times) <= time <= max(times):
+                return up_to(time, (commit for commit in commits if commit is not None))
+            low, high = (low, middle) if time < min(times) else (middle + 1, high)
+        return []
 
     def read_retired(self) -> Iterator[list[RetiredFile]]:
         """The archived instant files, oldest first. One file of the archive is in memory at a time.

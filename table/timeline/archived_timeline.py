@@ -1,6 +1,6 @@
 """Retired instants, and the archive that holds them as a protocol for both file formats (HoodieArchivedTimeline)."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,6 +74,15 @@ class Archive(Protocol):
             CorruptFileError: a file is damaged.
         """
 
+    def find_commits(self, time: str) -> list[ArchivedCommit]:
+        """A completed commit by its instant time, the last one; before it the earlier ones of the same file.
+
+        As few files are read as their order allows. Nothing where the commit is not found.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+
     def find_completions(self, times: Collection[str]) -> Mapping[str, str]:
         """Request time -> completion time of archived writes. Writes that are not in the archive are left out.
 
@@ -114,6 +123,12 @@ class Archive(Protocol):
         Raises:
             CorruptFileError: the content of a file does not match its name; nothing is archived.
         """
+
+
+def up_to(time: str, commits: Iterable[ArchivedCommit]) -> list[ArchivedCommit]:
+    """Commits by time, up to one of them; none where it is not among them (pure)."""
+    found = sorted((commit for commit in commits if commit.time <= time), key=lambda commit: commit.time)
+    return found if found and found[-1].time == time else []
 
 
 def read_archived_commits(archive: Archive) -> Iterator[ArchivedCommit]:

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from table.errors import CorruptFileError, StorageError
 from table.storage.interface import Storage, join
-from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile
+from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile, up_to
 from table.timeline.history_file import Row, decode_rows, encode_rows, rows_of
 from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.metadata.avro_commit import decode_avro_commit
@@ -69,11 +69,20 @@ class HistoryArchive:
         """
         for path in self.list_files():
             yield [
-                ArchivedCommit(time, action, CommitMetadata(operation=done.operation, extra=done.extra))
+                _archived(path, time, action, data)
                 for time, action, data in self._read_instants(path)
                 if action in _WRITES
-                for done in [decode_avro_commit(data, _named(path, time, action))]
             ]
+
+    def find_commits(self, time: str) -> list[ArchivedCommit]:
+        """See `Archive.find_commits`. Only files whose range of times contains the time are read."""
+        for path in self.list_files():
+            high, low, _ = _times_of(path.rsplit("/", 1)[-1])
+            instants = self._read_instants(path) if low <= time <= high else ()
+            writes = (_archived(path, *each) for each in instants if each[1] in _WRITES and each[0] <= time)
+            if found := up_to(time, writes):
+                return found
+        return []
 
     def read_changes(self) -> Iterator[ArchivedChange]:
         """Completed instants, writes with their files. One file of the archive is in memory at a time.
@@ -300,6 +309,11 @@ def _times_of(name: str) -> tuple[str, str, int]:
     if found is None:
         raise CorruptFileError(f"{name!r} is no file of a history")
     return found[2], found[1], int(found[3])
+
+
+def _archived(path: str, time: str, action: str, data: bytes) -> ArchivedCommit:
+    done = decode_avro_commit(data, _named(path, time, action))
+    return ArchivedCommit(time, action, CommitMetadata(operation=done.operation, extra=done.extra))
 
 
 def _named(path: str, time: str, action: str) -> str:

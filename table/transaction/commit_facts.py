@@ -30,6 +30,7 @@ class PendingCommit:
         seen: the table that the batch is planned from; its timeline was listed after the request.
         looks: whether the batch searches for rows of the table, to change or to replace them.
         sight: the value in the commit's heartbeat: the least time of a write that the batch may not have seen.
+        widens_order: whether the commit widens an ordering column: logs must hold no deletes with older values.
     """
 
     instant: Instant
@@ -37,6 +38,7 @@ class PendingCommit:
     seen: Snapshot
     looks: bool = True
     sight: str | None = None
+    widens_order: bool = False
 
     @property
     def time(self) -> str:
@@ -93,6 +95,7 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
         config_before=pending.seen.config,
         config_now=load_table_config(storage),
         looks=pending.looks,
+        widens_order=pending.widens_order,
         unseen_from=seen.unseen_from,
         line_then=seen.first_active_time,
         line_now=timeline.first_active_time,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from table.config.table_config import TableConfig
 from table.files.names import parse_base_file, parse_log_file
 from table.timeline.metadata.clustering import OPERATION
-from table.timeline.metadata.commit import NO_PREVIOUS_COMMIT, CommitMetadata
+from table.timeline.metadata.commit import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
 from table.transaction.checkpoint import SINK_KEY
 
 _BUCKET_DIGITS = 8
@@ -47,6 +47,7 @@ class CommitFacts:
         config_before: the table's properties when we started.
         config_now: the table's properties now; None if the file is gone.
         looks: whether we looked for existing rows of the table; a batch that only adds rows cannot miss one.
+        widens_order: whether we widen an ordering column. Logs must hold no deletes with values of the older type then.
         unseen_from: the least time of a write that may have completed since we started (`Timeline.unseen_from`).
         line_then: first active write when we started.
         line_now: first active write now. Archival has removed every earlier write from the active timeline.
@@ -69,6 +70,7 @@ class CommitFacts:
     config_before: TableConfig
     config_now: TableConfig | None
     looks: bool = True
+    widens_order: bool = False
     unseen_from: str | None = None
     line_then: str | None = None
     line_now: str | None = None
@@ -187,7 +189,13 @@ def _find_other_schema(facts: CommitFacts) -> str | None:
         theirs = metadata.extra.get("schema")
         if theirs and theirs != facts.schema:
             return f"commit {other} changed the table's schema while the batch ran"
+        if facts.widens_order and not theirs and any(_is_delete_in_log(stat) for stat in metadata.stats):
+            return f"commit {other} deleted by older ordering values, which the batch widens, while it ran"
     return None
+
+
+def _is_delete_in_log(stat: WriteStat) -> bool:
+    return bool(stat.num_deletes) and parse_log_file(stat.path.rpartition("/")[2]) is not None
 
 
 def _find_overlap(facts: CommitFacts) -> Conflict | None:

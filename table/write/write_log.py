@@ -17,6 +17,7 @@ from table.errors import StorageError
 from table.files.base.summary import BaseFileSummary
 from table.files.column_ranges import Ranges, ranges_of_rows
 from table.files.key_changes import KeyChanges
+from table.files.log.delete_block import reads_as_none
 from table.files.log.encode_blocks import data_blocks, delete_block
 from table.files.log.framing import BlockType, LogBlock, encode_block
 from table.files.log.record_positions import RecordPositions
@@ -76,6 +77,24 @@ def with_positions(changes: Changes, base_file: str | None) -> tuple[Changes, Re
     incoming, removes = changes.incoming.take(pa.array(changes.matches)), changes.removes[changes.matches]
     positions = RecordPositions(base.instant_time, changes.rows)
     return Changes(incoming, changes.rows, np.arange(count), removes), positions
+
+
+def can_be_logged(changes: Changes, rules: MergeRules) -> bool:
+    """Whether readers of a log find the ordering values of the deletes among changes (pure).
+
+    Where they do not, the changes go into the next base file.
+
+    Args:
+        changes: of the file group.
+        rules: decide which record wins.
+    """
+    deletes = delete_flags(changes.incoming, rules) & ~changes.removes
+    # without a value a delete wins, which is right where nothing is compared
+    compares = rules.compares and (rules.orders_deletes or not rules.fills)
+    if not compares or not deletes.any():
+        return True
+    order = _order_of(changes.incoming.filter(pa.array(deletes)), np.zeros(int(deletes.sum()), np.bool_), rules)
+    return not reads_as_none(order)
 
 
 def write_log(

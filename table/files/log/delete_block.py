@@ -9,8 +9,9 @@
 
 import io
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -26,7 +27,8 @@ from table.files.log.framing import LogBlock
 
 _VERSION = 3
 _SERIALIZED = (1, 2)  # records in the form of Java's Kryo
-_DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
+_PRECISION, _SCALE = 30, 15  # of DecimalWrapper
+_DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": _PRECISION, "scale": _SCALE}
 # the wrappers of ordering values, in the order of their union's branches
 _WRAPPED: tuple[tuple[str, Any], ...] = (
     ("BooleanWrapper", "boolean"),
@@ -65,6 +67,32 @@ _SCHEMA = fastavro.parse_schema(
 
 _BRANCHES = {name: branch for branch, name in enumerate([*(name for name, _ in _WRAPPED), _LIST], 1)}
 
+_KINDS: tuple[tuple[Callable[[pa.DataType], bool], tuple[str, ...]], ...] = (
+    (pa.types.is_int32, ("IntWrapper",)),
+    (pa.types.is_int64, ("LongWrapper", "IntWrapper")),
+    (pa.types.is_float32, ("FloatWrapper", "LongWrapper", "IntWrapper")),
+    (pa.types.is_float64, ("DoubleWrapper", "FloatWrapper", "LongWrapper", "IntWrapper")),
+    (pa.types.is_timestamp, ("LongWrapper", "TimestampMicrosWrapper", "TimeMicrosWrapper")),
+    (pa.types.is_time64, ("LongWrapper", "TimestampMicrosWrapper", "TimeMicrosWrapper")),
+    (pa.types.is_date32, ("IntWrapper", "DateWrapper", "LocalDateWrapper")),
+    (pa.types.is_string, ("StringWrapper",)),
+    (pa.types.is_decimal, ("DecimalWrapper",)),
+    (pa.types.is_boolean, ("BooleanWrapper",)),
+)
+_WRAPPED_TYPES = {
+    "BooleanWrapper": pa.bool_(),
+    "IntWrapper": pa.int32(),
+    "LongWrapper": pa.int64(),
+    "FloatWrapper": pa.float32(),
+    "DoubleWrapper": pa.float64(),
+    "StringWrapper": pa.string(),
+    "DateWrapper": pa.int32(),
+    "LocalDateWrapper": pa.int32(),
+    "DecimalWrapper": pa.decimal128(38, _SCALE),  # other writers put longer ones into it
+    "TimeMicrosWrapper": pa.int64(),
+    "TimestampMicrosWrapper": pa.int64(),
+}
+
 
 @dataclass(frozen=True)
 class Deletes:
@@ -72,9 +100,10 @@ class Deletes:
 
     Attributes:
         keys: record keys (string).
-        order: ordering values, a column for each of the table's ordering fields; null where a delete has none.
+        order: ordering values, a column for each of the table's ordering fields; null where a delete has none. A number
+            that was written before its column was widened has the present type.
         removes: for each delete, whether it deletes its key regardless of earlier ordering values: it has no ordering
-            value, or one of another type or number.
+            value, or one of a kind that the column never had, or of another number of fields.
     """
 
     keys: pa.Array
@@ -143,6 +172,45 @@ def encode_deletes(keys: pa.Array, partition_path: str, order: pa.Table) -> byte
     return struct.pack(">ii", _VERSION, len(out)) + out.tobytes()
 
 
+def reads_as_none(order: pa.Table) -> bool:
+    """Whether readers of a block would take one of these ordering values for none: a single int 0, or day 0 of a date.
+
+    Hudi's readers do so, too (OrderingValues.isDefault).
+
+    Args:
+        order: as of `encode_deletes`.
+    """
+    if order.num_columns != 1 or _wrapped_type(order.schema.types[0]) != pa.int32():
+        return False
+    return bool(pc.any(pc.equal(order.column(0).cast(pa.int32()), 0)).as_py())
+
+
+def may_be_too_long(ordering: pa.DataType) -> bool:
+    """Whether a column may have values that no block can hold: decimals beyond Hudi's decimal(30,15)."""
+    if not pa.types.is_decimal(ordering):
+        return False
+    return bool(ordering.scale > _SCALE or ordering.precision - ordering.scale > _PRECISION - _SCALE)
+
+
+def find_too_long(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Which values of an ordering column no block can hold."""
+    kind, nothing = column.type, np.zeros(len(column), np.bool_)
+    if not may_be_too_long(kind):
+        return nothing
+    try:
+        column.cast(pa.decimal128(_PRECISION, _SCALE))
+    except pa.ArrowInvalid:
+        long = pa.chunked_array([pa.array(nothing)])
+        if kind.scale > _SCALE:
+            long = pc.or_(long, pc.not_equal(pc.round(column, _SCALE), column))
+        if kind.precision - kind.scale > _PRECISION - _SCALE:
+            least = pa.scalar(Decimal(10) ** (_PRECISION - _SCALE), kind)
+            long = pc.or_(long, pc.greater_equal(pc.abs(column), least))
+        flags: npt.NDArray[np.bool_] = pc.fill_null(long, False).to_numpy()
+        return flags
+    return nothing
+
+
 def _deletes_encoder(ordering: pa.Schema) -> Encoder:
     text = make_encoder(["null", "string"])
     return RecordEncoder(["recordKey", "partitionPath", "orderingVal"], [text, text, _OrderEncoder(ordering)])
@@ -193,7 +261,7 @@ class _WrappedEncoder(Encoder):
     """Values of an ordering field in their wrapper. None of them is null."""
 
     def __init__(self, ordering: pa.DataType) -> None:
-        names, self._stored = _wrapper_of(ordering)
+        names, self._stored = _wrappers_of(ordering), _wrapped_type(ordering)
         self.arrow = ordering
         self._branch = _BRANCHES[names[0]] if names else 0
 
@@ -226,21 +294,33 @@ def _two_complements(values: pa.Array) -> pa.Array:
 
 def _ordering_values(found: list[Any], ordering: pa.Schema) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
     """Values of the ordering fields. An int 0 means that the delete has none (DeleteRecord, OrderingValues)."""
-    kinds = [_wrapper_of(field.type) for field in ordering]
-    rows: list[Sequence[Any] | None] = []
+    kinds = [_wrappers_of(field.type) for field in ordering]
+    rows: list[Sequence[tuple[str, Any]] | None] = []
     for order in found:
         parts = [] if order is None else _wrapped_parts(order)
-        fits = len(parts) == len(kinds) and all(
-            name in names for (name, _), (names, _) in zip(parts, kinds, strict=True)
-        )
+        fits = len(parts) == len(kinds) and all(name in names for (name, _), names in zip(parts, kinds, strict=True))
         is_none = not parts or not fits or parts == [("IntWrapper", 0)]
-        rows.append(None if is_none else [value for _, value in parts])
+        rows.append(None if is_none else parts)
     removes = np.array([row is None for row in rows], np.bool_)
     columns = [
-        pa.array([None if row is None else row[at] for row in rows], stored).cast(field.type, safe=False)
-        for at, (field, (_, stored)) in enumerate(zip(ordering, kinds, strict=True))
+        _present_values([None if row is None else row[at] for row in rows], kinds[at], field.type)
+        for at, field in enumerate(ordering)
     ]
     return pa.Table.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in ordering])), removes
+
+
+def _present_values(parts: Sequence[tuple[str, Any] | None], names: Sequence[str], present: pa.DataType) -> pa.Array:
+    """Values of one field with the column's present type, whatever type it had when they were written."""
+    used = {part[0] for part in parts if part is not None} or {*names[:1]}
+    columns = [
+        pa.array(
+            [part[1] if part is not None and part[0] == name else None for part in parts], _WRAPPED_TYPES[name]
+        ).cast(present, safe=False)  # a long that a float cannot hold exactly is rounded, as in rows
+        for name in used
+    ]
+    if not columns:
+        return pa.nulls(len(parts), present)
+    return columns[0] if len(columns) == 1 else pc.coalesce(*columns)
 
 
 def _wrapped_parts(order: tuple[str, dict[str, Any]]) -> list[tuple[str, Any]]:
@@ -252,24 +332,19 @@ def _wrapped_parts(order: tuple[str, dict[str, Any]]) -> list[tuple[str, Any]]:
     return [("null", None) if part is None else (part[0].rsplit(".", 1)[-1], part[1]["value"]) for part in parts]
 
 
-def _wrapper_of(ordering: pa.DataType) -> tuple[tuple[str, ...], pa.DataType]:  # noqa: PLR0911 a line per kind of type
-    """The wrappers that values of a type may have, and the Arrow type of the wrapped value."""
-    if pa.types.is_int32(ordering):
-        return ("IntWrapper",), pa.int32()
-    if pa.types.is_int64(ordering):
-        return ("LongWrapper",), pa.int64()
-    if pa.types.is_timestamp(ordering) or pa.types.is_time64(ordering):
-        return ("LongWrapper", "TimestampMicrosWrapper", "TimeMicrosWrapper"), pa.int64()
-    if pa.types.is_date32(ordering):
-        return ("DateWrapper", "IntWrapper", "LocalDateWrapper"), pa.int32()
-    if pa.types.is_float32(ordering):
-        return ("FloatWrapper",), pa.float32()
-    if pa.types.is_float64(ordering):
-        return ("DoubleWrapper",), pa.float64()
-    if pa.types.is_string(ordering):
-        return ("StringWrapper",), pa.string()
-    if pa.types.is_decimal(ordering):
-        return ("DecimalWrapper",), pa.decimal128(38, 15)
-    if pa.types.is_boolean(ordering):
-        return ("BooleanWrapper",), pa.bool_()
-    return (), pa.null()
+def _wrappers_of(ordering: pa.DataType) -> tuple[str, ...]:
+    """The wrappers that values of a column may have: first the one that is written.
+
+    The last ones are those of the types from which the column may have been widened. Hudi's readers compare a date as
+    an int.
+    """
+    for is_kind, names in _KINDS:
+        if is_kind(ordering):
+            return names
+    return ()
+
+
+def _wrapped_type(ordering: pa.DataType) -> pa.DataType:
+    """The Arrow type of the values in the wrapper that is written."""
+    names = _wrappers_of(ordering)
+    return _WRAPPED_TYPES[names[0]] if names else pa.null()

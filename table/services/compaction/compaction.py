@@ -4,7 +4,7 @@ A compaction is requested while nothing is being written: files that are written
 makes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -136,6 +136,7 @@ def schedule_compaction(
     only_due: bool = False,
     shared: bool = False,
     holder: LeaseRecord | None = None,
+    only: Collection[tuple[str, str]] | None = None,
 ) -> Snapshot:
     """Requests a compaction, if one is due and none is under way. The caller writes nothing.
 
@@ -147,6 +148,7 @@ def schedule_compaction(
         shared: whether other writers may be writing: then the plan is provisional until it is kept.
         holder: the holder of the table, if it is not the caller. A command that undoes commits takes the table over
             first, so the plan is kept only if this holder still holds the table.
+        only: partition path and file id of the file groups that may be taken; None: all.
 
     Returns:
         The table, with the compactions on its timeline that are to be carried out.
@@ -167,7 +169,7 @@ def schedule_compaction(
             return snapshot
         _check_nothing_pending(timeline)
         plan = with_second_look(
-            snapshot, lambda confirmed: plan_compaction(_walk_groups(snapshot, confirmed), settings)
+            snapshot, lambda confirmed: plan_compaction(_walk_groups(snapshot, confirmed, only), settings)
         )
         if not plan.operations:
             return snapshot
@@ -198,9 +200,11 @@ def schedule_compaction(
     return snapshot.at(now)
 
 
-def _walk_groups(snapshot: Snapshot, confirmed: CommittedInstants) -> Iterator[FileGroup]:
+def _walk_groups(
+    snapshot: Snapshot, confirmed: CommittedInstants, only: Collection[tuple[str, str]] | None
+) -> Iterator[FileGroup]:
     for _, found in walk_file_groups(snapshot.listing, confirmed):
-        yield from found
+        yield from (group for group in found if only is None or (group.partition_path, group.file_id) in only)
 
 
 def _check_nothing_pending(timeline: Timeline) -> None:

@@ -3,6 +3,7 @@
 import os
 import pickle
 import threading
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,9 +11,9 @@ import pytest
 from engine import OPTIONS, SCHEMA, Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 
-from streaming import BatchSummary, HudiSink, NullShare, RowCount, Unique
+from streaming import ArrowSink, BatchSummary, HudiSink, NullShare, RowCount, Unique
 from streaming.plan.bucket_assigner import AssignRules, LiveFile, drop_costly
-from table import BatchRefusedError, InvalidConfigError, TaskFailedError, read_table
+from table import BatchRefusedError, HudiTable, InvalidConfigError, InvalidRecordError, TaskFailedError, read_table
 from table.files.base.writer import BaseFileWriter
 from table.quarantine.place import STAGING
 from table.storage.local import LocalStorage
@@ -294,3 +295,55 @@ def test_a_callback_that_writes_through_its_own_sink_is_told_instead_of_waiting_
     assert sink.callback_failures == 2
     assert all("same sink" in entry["error"] for entry in logs if entry["event"] == "callback_failed")
     assert key_set(read_table(path)) == ["a"]
+
+
+LONG = {pa.decimal128(38, 18): "10.500000000000000003", pa.decimal128(38, 0): "1000000000000000"}
+MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+
+
+def ordered_by(kind, *texts):
+    values = pa.array([Decimal(text) for text in texts], kind)
+    return pa.table({"id": [f"k{number}" for number in range(len(texts))], "ts": values})
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
+@pytest.mark.parametrize("kind", LONG, ids=str)
+def test_an_ordering_decimal_that_no_log_could_hold_is_refused_before_anything_is_visible(tmp_path, kind, operation):
+    sink = ArrowSink(tmp_path / "t", MERGE_ON_READ, key="id", order_by="ts", operation=operation)
+    sink.write(ordered_by(kind, "999999999999999", "-1"))
+    told = rf"ordering field ts is {LONG[kind]}, longer than decimal\(30,15\): round or rescale it"
+    with pytest.raises(InvalidRecordError, match=told):
+        sink.write(ordered_by(kind, "5", LONG[kind]))
+    assert len(HudiTable.open(tmp_path / "t").load_timeline().completed_writes) == 1
+    sink.delete(ordered_by(kind, "0", LONG[kind]))  # by the keys alone
+    sink.stop()
+    assert HudiTable.open(tmp_path / "t").scan().count() == 0
+
+
+def test_such_rows_are_put_aside_and_a_copy_on_write_table_takes_them(tmp_path):
+    rows = ordered_by(pa.decimal128(38, 18), "5", "10.500000000000000003")
+    aside = {"hudistream.bad.rows": "quarantine"}
+    sink = ArrowSink(tmp_path / "mor", {**MERGE_ON_READ, **aside}, key="id", order_by="ts")
+    assert sink.write(rows).bad_rows == 1
+    sink.stop()
+    sink = ArrowSink(tmp_path / "cow", key="id", order_by="ts")
+    assert sink.write(rows).bad_rows == 0
+    sink.stop()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "told"),
+    [
+        (pa.decimal128(38, 18), MERGE_ON_READ, 1),
+        (pa.decimal128(20, 2), MERGE_ON_READ, 1),
+        (pa.decimal128(17, 2), MERGE_ON_READ, 0),
+        (pa.decimal128(38, 18), {}, 0),
+    ],
+    ids=str,
+)
+def test_a_sink_warns_once_about_an_ordering_column_with_such_values(tmp_path, logs, kind, options, told):
+    sink = ArrowSink(tmp_path / "t", options, key="id", order_by="ts")
+    for _ in range(2):
+        sink.write(ordered_by(kind, "5"))
+    sink.stop()
+    assert [one["column"] for one in logs if one["event"] == "ordering_by_long_decimal"] == ["ts"] * told

@@ -11,6 +11,7 @@ import pytest
 from engine import Engine, rows
 from every_type import comparable, random_batch
 from s3_server import serve_s3
+from tiers import quick
 from values import frame_rows, shown
 
 from streaming import HudiSink, read_hudi
@@ -324,3 +325,59 @@ def test_where_spark_has_no_connector_python_reads_through_fsspec(spark, logs):
             assert read_hudi(spark, path, storage).where("p = 'p2'").count() == 10
     told = [entry["scheme"] for entry in logs if entry["event"] == "spark_has_no_connector"]
     assert told == ["s3a", "s3"]
+
+
+WIDENED = [
+    ("int", "bigint", "7", "8000000000"),
+    ("struct<x:int>", "struct<x:bigint,y:string>", "named_struct('x', 7)", "named_struct('x', 8000000000, 'y', 'new')"),
+    ("int", "float", "16777217", "0.5"),
+    ("bigint", "double", "9007199254740993", "8.5"),
+    ("float", "double", "7.1", "8.1"),
+    ("array<float>", "array<double>", "array(7.1)", "array(8.1)"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "before", "after"), quick(2, WIDENED))
+def test_files_from_before_a_widening_are_read_with_their_own_types(
+    spark, tmp_path, monkeypatch, old, new, before, after
+):
+    """Flat numbers by Spark, other types by Python; the files behind the widening by Spark alone."""
+    path = str(tmp_path / "t")
+    sink = HudiSink(path, key="id", partition_by="p", order_by="ts")
+    sink.write(spark.sql(f"SELECT 'a' id, 'p0' p, 1L ts, CAST({before} AS {old}) v, 1 w"))
+    sink.write(spark.sql(f"SELECT 'b' id, 'p1' p, 1L ts, CAST({after} AS {new}) v, 1 w"))
+    sink.stop()
+    by_python, inner = [], scan_frame.FrameMaker._read_by_python
+
+    def noted(self, slices):
+        by_python.append([found.partition_path for found in slices])
+        return inner(self, slices)
+
+    monkeypatch.setattr(scan_frame.FrameMaker, "_read_by_python", noted)
+    wanted = {row["id"]: row["v"] for row in HudiTable.open(path).scan().to_arrow().to_pylist()}
+    found = {row.id: row.v.asDict() if hasattr(row.v, "asDict") else row.v for row in read_hudi(spark, path).collect()}
+    assert found == wanted
+    assert by_python == ([] if old in ("int", "bigint", "float") else [["p0"]])
+    by_python.clear()
+    assert read_hudi(spark, path, columns=["id", "w"]).count() == 2
+    assert not by_python  # the column is not read
+    if old in ("int", "bigint", "float"):
+        assert [row.id for row in read_hudi(spark, path, where=[("v", ">", wanted["b"])]).collect()] == (
+            ["a"] if wanted["a"] > wanted["b"] else []
+        )
+
+
+def test_a_table_without_a_widening_asks_for_one_commit_more(spark, lake, monkeypatch):
+    path, _ = lake
+    asked, inner = [], scan_frame.find_written_types
+
+    def noted(snapshot, columns, written):
+        before = {*snapshot.commits._kept}
+        found = inner(snapshot, columns, written)
+        asked.append([one.time for one in snapshot.commits._kept if one not in before])
+        return found
+
+    monkeypatch.setattr(scan_frame, "find_written_types", noted)
+    assert read_hudi(spark, path).count() == 6
+    assert len(asked) == 1
+    assert len(asked[0]) <= 1

@@ -1,6 +1,7 @@
 """A delete in a log is final, as in a copy-on-write table, whenever a compaction runs."""
 
 import random
+from datetime import date
 
 import pyarrow as pa
 import pytest
@@ -196,3 +197,36 @@ def test_names_tell_what_has_no_deletes_of_known_commits_alone():
     assert not tells_no_deletes("0-45-80", known)
     assert not tells_no_deletes("", known)
     assert all(int(part) < 2**31 for part in plain.split("-"))
+
+
+# type -> an earlier value, the one that readers of a log take for none, and a later one
+READ_AS_NONE = {
+    "int": (pa.int32(), -5, 0, 7),
+    "date": (pa.date32(), date(1969, 12, 1), date(1970, 1, 1), date(2026, 1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", READ_AS_NONE)
+@pytest.mark.parametrize("index", quick(1, ["BUCKET", "BLOOM"]))
+@pytest.mark.parametrize("version", quick(1, [6, 9]))
+def test_a_delete_with_a_value_that_logs_take_for_none_goes_to_the_base_file(tmp_path, name, index, version):
+    """It is compared with the row, as any other value: late for one, in time for another."""
+    kind, early, zero, late = READ_AS_NONE[name]
+    path, key = str(tmp_path / "t"), {"hoodie.index.type": index, "hoodie.write.table.version": str(version)}
+
+    def ordered(keys, ts, v, *, deleted=False):
+        count = len(keys)
+        columns = {"id": list(keys), "v": pa.array([v] * count, pa.string()), "ts": pa.array([ts] * count, kind)}
+        return pa.table({**columns, "_hoodie_is_deleted": [deleted] * count})
+
+    with sink(path, **key) as writer:
+        writer.write(ordered("ab", late, "old"))
+        writer.write(ordered("cd", early, "old"))
+        writer.write(ordered("a", late, "newer"))  # in the log
+        writer.write(ordered("ac", zero, None, deleted=True))
+        assert {one: v for one, (v, _) in rows_of(path).items()} == {"a": "newer", "b": "old", "d": "old"}
+        writer.write(ordered("ab", zero, None, deleted=True))
+        writer.write(ordered("d", late, None, deleted=True))
+    assert {one: v for one, (v, _) in rows_of(path).items()} == {"a": "newer", "b": "old"}
+    compact(HudiTable.open(path), CompactionSettings(), BaseFileSettings())
+    assert {one: v for one, (v, _) in rows_of(path).items()} == {"a": "newer", "b": "old"}

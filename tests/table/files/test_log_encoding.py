@@ -14,10 +14,18 @@ from every_type import EVERY_TYPE, random_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from table.columns.cast import cast_column
 from table.files.log.avro_data import encode_avro_content
 from table.files.log.avro_encoders import RowEncoder, numbers, scatter
 from table.files.log.data_blocks import read_rows
-from table.files.log.delete_block import read_deletes
+from table.files.log.delete_block import (
+    _decode,
+    _ordering_values,
+    find_too_long,
+    may_be_too_long,
+    read_deletes,
+    reads_as_none,
+)
 from table.files.log.encode_blocks import data_blocks, delete_block
 from table.files.log.framing import BlockType, Header, encode_block, scan_blocks
 from table.options.choices import LogBlockFormat
@@ -117,7 +125,7 @@ ORDERS = {
     pa.float32(): [0.5, None],
     pa.float64(): [-1.25, 0.0, None],
     pa.string(): ["a", "", None],
-    pa.date32(): [0, 19_000, None],
+    pa.date32(): [-1, 19_000, None],
     pa.timestamp("us", "UTC"): [10**15, None],
     pa.bool_(): [True, False, None],
     pa.decimal128(12, 2): [Decimal("-12.34"), Decimal("0.01"), None],
@@ -150,6 +158,102 @@ def test_deletes_of_several_ordering_fields_are_read_with_all_of_them():
     assert found.order.slice(2).to_pylist() == [dict.fromkeys(columns)]
     one = read_deletes(block, order.schema.empty_table().select(["int32"]).schema, "the log")
     assert one.removes.all()  # of another number of fields
+
+
+WIDENED = [
+    (pa.int32(), pa.int64(), [5, -7, None]),
+    (pa.int32(), pa.float32(), [5, 2**31 - 1, None]),
+    (pa.int32(), pa.float64(), [5, 2**31 - 1, None]),
+    (pa.int64(), pa.float32(), [2**62 + 1, -(2**63), 0]),
+    (pa.int64(), pa.float64(), [2**53 + 1, 2**63 - 1, 0]),
+    (pa.float32(), pa.float64(), [0.1, float("-inf"), None]),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "values"), WIDENED, ids=str)
+def test_deletes_from_before_a_widening_have_the_present_type(before, now, values):
+    """As rows have it: a number that a float cannot hold is rounded."""
+    order = pa.table({"ts": pa.array(values, before)})
+    block = delete_block(pa.array(["a", "b", "c"]), order, "p", "{}", "7")
+    found = read_deletes(block, pa.schema([("ts", now)]), "the log")
+    assert found.removes.tolist() == [value is None for value in values]
+    assert found.order.column("ts").equals(cast_column(order.column("ts"), now))
+    narrower = read_deletes(delete_block(found.keys, found.order, "p", "{}", "7"), order.schema, "the log")
+    assert narrower.removes.all()  # the column never had such a value
+
+
+def test_a_block_may_hold_values_of_several_types():
+    """As where several writers went into one, by a log compaction of Hudi."""
+    records = [
+        ("IntWrapper", 7),
+        ("LongWrapper", 2**40),
+        ("IntWrapper", 0),
+        ("StringWrapper", "x"),
+        ("FloatWrapper", 0.5),
+    ]
+    found, removes = _ordering_values(
+        [(name, {"value": value}) for name, value in records], pa.schema([("ts", pa.int64())])
+    )
+    assert found.column("ts").to_pylist() == [7, 2**40, None, None, None]
+    assert removes.tolist() == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("name", ["IntWrapper", "DateWrapper", "LocalDateWrapper"])
+def test_dates_of_every_writer_are_read_and_ours_are_ints(name):
+    """Hudi 1.2.0 fails on a DateWrapper, and hudistream wrote it once."""
+    found, _ = _ordering_values([(name, {"value": 20_000})], pa.schema([("ts", pa.date32())]))
+    assert found.column("ts").cast(pa.int32()).to_pylist() == [20_000]
+    order = pa.table({"ts": pa.array([20_000], pa.date32())})
+    [record] = _decode(delete_block(pa.array(["a"]), order, "p", "{}", "7").content, "the log")
+    assert record["orderingVal"][0].rsplit(".", 1)[-1] == "IntWrapper"
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_one"),
+    [
+        ([pa.array([0, 1], pa.int32())], True),
+        ([pa.array([None, 1], pa.int32())], False),
+        ([pa.array([0], pa.date32())], True),
+        ([pa.array([1, -1], pa.date32())], False),
+        ([pa.array([0], pa.int64())], False),
+        ([pa.array([0.0], pa.float32())], False),
+        ([pa.array([0], pa.timestamp("us", "UTC"))], False),
+        ([pa.array([False])], False),
+        ([pa.array([0], pa.int32()), pa.array([0], pa.int32())], False),
+        ([], False),
+    ],
+    ids=str,
+)
+def test_which_ordering_values_readers_take_for_none(columns, is_one):
+    order = pa.table({f"c{number}": column for number, column in enumerate(columns)})
+    assert reads_as_none(order) == is_one
+
+
+LONG = {
+    pa.decimal128(38, 18): ["10.500000000000000003", "-0.0000000000000001"],
+    pa.decimal128(38, 0): ["1000000000000000", "-1000000000000000", str(10**37)],
+    pa.decimal128(18, 2): ["1000000000000000.5"],
+    pa.decimal128(38, 15): ["1000000000000000.000000000000001"],
+}
+FITTING = ["999999999999999", "-999999999999999", "0", "1.5"]
+
+
+@pytest.mark.parametrize("kind", LONG, ids=str)
+def test_decimals_that_no_log_can_hold_are_found(kind):
+    fitting = [Decimal(text) for text in FITTING if kind.scale or "." not in text]
+    values = [*fitting, None, *map(Decimal, LONG[kind])]
+    column = pa.chunked_array([pa.array(values[:2], kind), pa.array(values[2:], kind)])
+    assert find_too_long(column).tolist() == [False] * (len(fitting) + 1) + [True] * len(LONG[kind])
+    assert not find_too_long(column.slice(0, len(fitting) + 1)).any()
+    assert may_be_too_long(kind)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.decimal128(30, 15), pa.decimal128(15, 0), pa.decimal128(20, 6), pa.int64()], ids=str
+)
+def test_shorter_types_are_not_looked_at(kind):
+    assert not may_be_too_long(kind)
+    assert not find_too_long(pa.chunked_array([pa.array([1], kind)])).any()
 
 
 def blocks_of(path):

@@ -9,7 +9,7 @@ from engine import Engine, rows
 
 from table import SchemaMismatchError, read_table
 from table.columns.cast import cast_column, java_text
-from table.schema.evolution import ADD, RECONCILE, STRICT, evolve_schema, merged_type
+from table.schema.evolution import ADD, RECONCILE, STRICT, evolve_schema, merged_type, rounds, widened_columns
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
 
@@ -284,3 +284,27 @@ def require(path, name):
     column.update(type="boolean", default=False)
     commit["extraMetadata"]["schema"] = json.dumps(schema)
     storage.put(f".hoodie/{instant.file_name}", json.dumps(commit).encode())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ([("id", TEXT), ("n", I32)], [("id", TEXT), ("n", I64)], [("n", I32, I64)]),
+        ([("id", TEXT), ("n", I32)], [("id", TEXT), ("n", I32)], []),
+        ([("id", I32)], [("id", I64), ("n", I64)], []),
+        (None, [("id", TEXT), ("n", I64)], []),
+    ],
+)
+def test_which_columns_are_widened(before, after, found):
+    pairs = widened_columns(None if before is None else pa.schema(before), pa.schema(after), ["n", "gone"])
+    assert [(old.name, old.type, new.type) for old, new in pairs] == found
+
+
+@pytest.mark.parametrize(("before", "after"), [(I32, F32), (I32, F64), (I64, F32), (I64, F64), (I32, I64), (F32, F64)])
+def test_a_widening_rounds_where_two_integers_become_one_float(before, after):
+    numbers = [2**24 + 1, 2**31 - 1] if before in (I32, F32) else [2**24 + 1, 2**53 + 1]
+    near = [(number - 1, number) for number in numbers]
+    became = [
+        cast_column(pa.chunked_array([pa.array(pair).cast(before, safe=False)]), after).to_pylist() for pair in near
+    ]
+    assert rounds(before, after) == (before != F32 and any(low == high for low, high in became))

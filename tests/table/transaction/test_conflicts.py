@@ -28,6 +28,10 @@ def elsewhere(*previous):
     return {str(6 + at): CommitMetadata((stat,)) for at, stat in enumerate(stats)}
 
 
+# deletes in the log of another file group, by a commit that tells no schema
+LOGGED = {"6": CommitMetadata((WriteStat("c", "q/.c_4.log.1_0-0-0", "q", num_deletes=2),))}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -55,6 +59,10 @@ def elsewhere(*previous):
         ({"others": {"6": CommitMetadata(replaced={"p": ("a",)})}}, "commit 6 wrote file group a"),
         ({"others": {"4": CommitMetadata((WriteStat("a", "p/a", "p"),))}}, None),
         ({"others": {"6": CommitMetadata(extra={"schema": "other"})}}, "changed the table's schema"),
+        ({"others": LOGGED, "widens_order": True}, "commit 6 deleted by older ordering values"),
+        ({"others": LOGGED}, None),
+        ({"others": {"6": CommitMetadata(LOGGED["6"].stats, extra={"schema": "s"})}, "widens_order": True}, None),
+        ({"others": elsewhere("4"), "widens_order": True}, None),
         ({"scheduled": frozenset({"6"})}, "6 was scheduled while the batch ran"),
         ({"scheduled": frozenset({"6"}), "file_groups": frozenset()}, None),
         ({"withdrawn": frozenset({"4"})}, "compaction 4 was withdrawn"),

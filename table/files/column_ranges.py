@@ -18,7 +18,7 @@ from table.files.parquet.footer import MAGIC
 from table.files.parquet.value_bounds import MOST_BOUND_BYTES, is_text, lower_bound, upper_bound
 
 PhysicalValue = bool | int | float | str  # of binary columns a str with a character for each byte
-_NAN = float("nan")
+_NAN, _INFINITE = float("nan"), float("inf")
 ALL_DIGITS = Context(prec=77)  # Python's decimals keep 28 digits unless they are told
 
 
@@ -28,8 +28,8 @@ class ColumnRange:
 
     Attributes:
         least: the least value, or a bound below it; None where there is no value.
-        greatest: the greatest value, or a bound above it. NaN counts as greater than all numbers, as far as the writer
-            saw it: footers leave it out.
+        greatest: the greatest value, or a bound above it. NaN counts as greater than all numbers. Footers of other
+            writers leave it out; those of this project say by an infinite bound that there may be one.
         values: rows, with nulls.
         nulls: rows without a value.
         size: compressed bytes; 0 in log files.
@@ -104,6 +104,7 @@ def _range_of_chunk(chunk: pq.ColumnChunkMetaData, kind: pq.ColumnSchema) -> Col
         return ColumnRange(None, None, count, nulls, size, uncompressed)
     if told.has_min_max:
         least, greatest = _physical(told.min_raw, kind), _physical(told.max_raw, kind)
+        greatest = _NAN if greatest == _INFINITE else greatest
     elif kind.physical_type in ("FLOAT", "DOUBLE"):
         least = greatest = _NAN  # no value is a number
     else:
@@ -183,8 +184,24 @@ def _plain(value: pa.Scalar, kind: pa.DataType) -> PhysicalValue:
 
 
 def _order(value: PhysicalValue) -> tuple[bool, Any]:
-    """Spark's and Java's order: NaN is greater than all numbers."""
-    return value != value, value  # noqa: PLR0124
+    """Spark's and Java's order: NaN is greater than all numbers, and equals itself."""
+    is_nan = value != value  # noqa: PLR0124
+    return is_nan, 0 if is_nan else value
+
+
+def covers(known: ColumnRange, found: ColumnRange) -> tuple[bool, bool]:
+    """Whether a range begins, and ends, no later than another one. A bound of infinity covers NaN: Hudi copies footers.
+
+    Args:
+        known: the range.
+        found: the other one.
+    """
+    if found.least is None or found.greatest is None:
+        return True, True
+    if known.least is None or known.greatest is None:
+        return False, False
+    is_open = known.greatest == _INFINITE and isinstance(known.greatest, float)
+    return _order(known.least) <= _order(found.least), is_open or _order(found.greatest) <= _order(known.greatest)
 
 
 def widen(ranges: Sequence[ColumnRange]) -> ColumnRange:

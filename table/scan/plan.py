@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from table.metadata_table.read_statistics import load_ranges
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.bounded_slices import boundable_columns, slice_guarantee
 from table.scan.change_range import ChangeRange
+from table.scan.hidden_floats import HiddenFloats, find_hidden
 from table.scan.partition_guarantee import guarantees_below, partition_guarantee
 from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
 from table.scan.read_slice import SliceContext, check_readable, deletion_named
@@ -91,6 +93,11 @@ class ScanPlan:
         asked = self.predicate.columns if self.predicate is not None else frozenset()
         wanted = dict.fromkeys(self.names)
         return pa.schema([self.schema.field(name) for name in (*wanted, *sorted(asked - wanted.keys()))])
+
+    @cached_property
+    def hidden(self) -> HiddenFloats | None:
+        """What bounds of floats hide from the condition; None where Arrow may prune by them."""
+        return find_hidden(self.predicate, self.schema)
 
     @property
     def shown(self) -> pa.Schema:

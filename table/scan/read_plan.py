@@ -1,7 +1,8 @@
 """Reads the rows of a plan: Arrow reads many files at a time, and a bounded number of batches ahead.
 
 Files whose columns Arrow can convert to the table's types are read as one dataset. Arrow skips row groups by their
-statistics, decodes on all cores and keeps the order. Other slices (older files with other types, slices with log files)
+statistics, decodes on all cores and keeps the order. Where statistics hide rows from Arrow, this module chooses the row
+groups (`table.scan.hidden_floats`). Other slices (older files with other types, slices with log files)
 are read alone, several at a time.
 """
 
@@ -17,17 +18,18 @@ import pyarrow.dataset as ds
 
 from table.errors import CorruptFileError, HudiError
 from table.files.base.stored_file import StoredBaseFile
+from table.scan.hidden_floats import PARQUET, kept_groups
 from table.scan.partition_guarantee import partition_guarantee, with_folder_values
 from table.scan.plan import ScanPlan, each_at_once
 from table.scan.read_ahead import read_ahead
 from table.scan.read_slice import deletion_named, read_slice
 from table.view.file_group import FileSlice
 
-PARQUET = ds.ParquetFileFormat()
 FILES_AT_ONCE = 32  # open at a time, with their footers
 _MOST_FILES_AHEAD = 4
 _BYTES_AHEAD = 64 * 1024 * 1024  # of row groups, which Arrow decodes whole
 _BATCH_READAHEAD = 8
+_WANTED = "\0wanted"  # no column of a table has this name
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,8 @@ class _Opened:
 
     Attributes:
         found: the slice.
-        fragment: its base file, if Arrow reads it in a dataset.
+        fragment: its base file, if Arrow reads it in a dataset: all its row groups, unless the plan has `hidden`
+            values. Then only those that may hold a wanted row.
     """
 
     found: FileSlice
@@ -76,8 +79,10 @@ def read_rows(plan: ScanPlan, limit: int | None = None) -> pa.Table:
             tables += _read_alone(plan, run)
             continue
         with _damage_named(plan, run):
-            rows = _scanner(plan, run).to_table()
-        tables.append(_shown(plan, rows))
+            if plan.hidden is None:
+                tables.append(_shown(plan, _scanner(plan, run).to_table()))
+            else:
+                tables += [_shown(plan, rows) for rows in _filtered(plan, run)]
     return pa.concat_tables(tables)
 
 
@@ -87,9 +92,9 @@ def _all_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
             for rows in _read_alone(plan, run):
                 yield from rows.to_batches()
             continue
-        with _damage_named(plan, run), closing(_scanner(plan, run).to_reader()) as reader:
-            for batch in reader:
-                yield from _shown(plan, pa.Table.from_batches([batch])).to_batches()
+        with _damage_named(plan, run), closing(_filtered(plan, run)) as pieces:
+            for rows in pieces:
+                yield from _shown(plan, rows).to_batches()
 
 
 def _runs(plan: ScanPlan) -> Iterator[list[_Opened]]:
@@ -124,6 +129,8 @@ def open_slices(plan: ScanPlan, window: Sequence[FileSlice], needed: pa.Schema, 
             try:
                 with _damage_named(plan, [_Opened(found, None)]):
                     fits = reads_as(fragment.physical_schema, needed)
+                    if fits and plan.hidden is not None:
+                        fragment = fragment.subset(row_group_ids=kept_groups(plan.hidden, fragment, known))
             except BaseException:
                 source.close()
                 raise
@@ -159,11 +166,24 @@ def _widens(stored: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pa.types.is_int32(stored) and pa.types.is_int64(wanted))
 
 
+def _filtered(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[pa.Table]:
+    """The rows wanted, a batch of Arrow's at a time."""
+    with closing(_scanner(plan, run).to_reader()) as reader:
+        for batch in reader:
+            rows = pa.Table.from_batches([batch])
+            yield rows.filter(rows.column(_WANTED)) if plan.hidden is not None else rows
+
+
 def _scanner(plan: ScanPlan, run: Sequence[_Opened]) -> ds.Scanner:
+    """Arrow's scan of a run. Where bounds hide rows, the condition is a column: of a filter Arrow would prune by it."""
     dataset = ds.FileSystemDataset([one.fragment for one in run], plan.schema, PARQUET, None)
+    columns = {name: ds.field(name) for name in dict.fromkeys(plan.names)}
+    condition = plan.predicate.expression if plan.predicate is not None else None
+    if plan.hidden is not None:
+        columns[_WANTED], condition = condition, None
     return dataset.scanner(
-        columns={name: ds.field(name) for name in dict.fromkeys(plan.names)},
-        filter=plan.predicate.expression if plan.predicate is not None else None,
+        columns=columns,
+        filter=condition,
         batch_readahead=_BATCH_READAHEAD,
         fragment_readahead=_files_ahead(run),
     )

@@ -25,6 +25,7 @@ from streaming.spark.schema import to_spark_ddl, to_spark_type
 from streaming.spark.split_rows import pack_splits, read_parcels
 from table.keys.sql_text import quote_name
 from table.log import get_logger
+from table.scan.hidden_floats import float_leaves
 from table.scan.plan import ScanPlan
 from table.scan.split import ScanSplit
 from table.schema.avro_schema import PARTITION_PATH
@@ -104,7 +105,9 @@ class FrameMaker:
         )
         if rows is not None and told is not None:  # an alias of the path column, so Spark pushes filters into the files
             rows = rows.withColumn(told, F.col(PARTITION_PATH))
-        return rows.filter(condition) if rows is not None else None
+        if rows is None:
+            return None
+        return _without_float_filters(rows.filter(condition), schema)
 
     def _read_by_python(self, slices: Sequence[FileSlice]) -> DataFrame:
         parcels = pack_splits([ScanSplit.of(self.plan, found) for found in slices])
@@ -123,6 +126,20 @@ class FrameMaker:
                 column = column.cast("string").alias(name)
             columns.append(column)
         return rows.select(columns)
+
+
+def _without_float_filters(rows: DataFrame, schema: pa.Schema) -> DataFrame:
+    """The same rows, in which Spark pushes no condition on floats down into the files.
+
+    Spark passes over row groups by least and greatest values, which leave NaN out, and to Spark NaN is greater than
+    all numbers: ``f > 5`` would lose it. Spark does not see through the case that stands for the column here.
+    """
+    hidden = {
+        field.name: F.when(F.col(quote_name(field.name)).isNotNull(), F.col(quote_name(field.name)))
+        for field in schema
+        if float_leaves([field.name], schema)
+    }
+    return rows.withColumns(hidden) if hidden else rows
 
 
 def _unless_without_connector(read: Callable[[], DataFrame], address: str) -> DataFrame | None:

@@ -140,7 +140,7 @@ def plan_scan(
         snapshot, changes = load_changes(table, since, as_of)
     stored, schema = load_read_schema(snapshot)
     names = checked_names(columns, schema, meta_columns=meta_columns)
-    predicate = parse_where(where, schema, key_columns_of(table.config, schema)) if where is not None else None
+    predicate = _predicate_of(table.config, where, schema)
     slices, pruning = _slices_of(snapshot, schema, predicate, lists_all=lists_all)
     if since is not None:
         predicate = changes.restrict(predicate) if changes is not None else predicate
@@ -154,6 +154,12 @@ def plan_scan(
     seen = max(snapshot.timeline.committed_times, default=None)
     context = SliceContext(table, snapshot.committed, stored)
     return ScanPlan(context, schema, names, predicate, tuple(slices), seen, pruning, changes, snapshot.cleans)
+
+
+def _predicate_of(config: TableConfig, where: Where | None, schema: pa.Schema) -> Predicate | None:
+    if where is None:
+        return None
+    return parse_where(where, schema, key_columns_of(config, schema), config.timezone)
 
 
 def load_read_schema(snapshot: Snapshot) -> tuple[pa.Schema | None, pa.Schema]:

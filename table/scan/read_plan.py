@@ -16,7 +16,7 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from table.errors import CorruptFileError, HudiError
+from table.errors import CorruptFileError, HudiError, InvalidConfigError
 from table.files.base.stored_file import StoredBaseFile
 from table.scan.hidden_floats import PARQUET, kept_groups
 from table.scan.partition_guarantee import partition_guarantee, with_folder_values
@@ -204,8 +204,16 @@ def _read_alone(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[pa.Table]:
 def _read_one(plan: ScanPlan, found: FileSlice) -> Iterator[pa.Table]:
     for stored in read_slice(plan.context, found, plan.needed):
         rows = with_folder_values(stored, plan.context.table.config, found.partition_path)
-        kept = rows.filter(plan.predicate.expression) if plan.predicate is not None else rows
+        try:
+            kept = rows.filter(plan.predicate.expression) if plan.predicate is not None else rows
+        except pa.ArrowException as error:
+            raise _refused(plan, error) from error
         yield _shown(plan, kept)
+
+
+def _refused(plan: ScanPlan, error: Exception) -> InvalidConfigError:
+    condition = plan.predicate.expression if plan.predicate is not None else None
+    return InvalidConfigError(f"where={condition}: it cannot be evaluated for the rows of the table: {error}")
 
 
 def _shown(plan: ScanPlan, rows: pa.Table) -> pa.Table:
@@ -215,7 +223,10 @@ def _shown(plan: ScanPlan, rows: pa.Table) -> pa.Table:
 
 @contextmanager
 def _damage_named(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[None]:
-    """Names the damaged file. Arrow does not name it, so the files are read again one by one until one fails."""
+    """Names the damaged file. Arrow does not name it, so the files are read again one by one until one fails.
+
+    Where none fails, the condition does: a value of some row cannot be converted or compared as it says.
+    """
     try:
         yield
     except HudiError:
@@ -227,5 +238,7 @@ def _damage_named(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[None]:
                 with StoredBaseFile(storage, one.found.base_file.path) as file:
                     for _ in file.read_stored(plan.needed.names):
                         pass
+        if plan.predicate is not None and isinstance(error, pa.ArrowException):
+            raise _refused(plan, error) from error
         paths = ", ".join(file.path for one in run for file in one.found.files)
         raise CorruptFileError(f"{paths} of {storage.base_uri!r} cannot be decoded: {error}") from error

@@ -200,7 +200,7 @@ class Scan(ShownInNotebooks):
         every = replace(self, columns=None, meta_columns=True)  # a condition may name any column
         with pinned(self.table, every.plan, self.pin_s) as (plan, _):
             if self.limit is None:
-                with suppress(HudiError):
+                with suppress(HudiError, pa.ArrowException):  # the rows themselves then say what is wrong
                     return int(every._as_dataset(plan, counts=True).count_rows())
             one = replace(plan, names=plan.names[:1])
             return sum(batch.num_rows for batch in read_batches(one, self.limit))

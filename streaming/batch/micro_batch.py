@@ -5,7 +5,7 @@ announced before it is opened, and one file at the end makes the batch visible.
 """
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streaming.batch.agreement import Agreement, agree
@@ -82,6 +82,7 @@ class BatchJob:
         leaving: partition paths that the batch deletes; None where it writes rows.
         pending: the commit.
         plan: the plan that each task gets.
+        check: as of `Batch`.
     """
 
     batch_id: int | None
@@ -91,6 +92,7 @@ class BatchJob:
     leaving: tuple[str, ...] | None
     pending: PendingCommit
     plan: TaskPlan
+    check: Callable[[], None] | None = None
 
     @property
     def table(self) -> HudiTable:
@@ -309,7 +311,7 @@ class MicroBatchWriter:
             key = self._table_key(snapshot.table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
-        return BatchJob(batch.batch_id, options, turn, agreed, leaving, pending, plan)
+        return BatchJob(batch.batch_id, options, turn, agreed, leaving, pending, plan, batch.check)
 
     def _look_around(
         self, options: WriteOptions, pending: PendingCommit, profile: WriteProfile, seen: SeenRecordIndex | None
@@ -340,6 +342,8 @@ class MicroBatchWriter:
         if not result.stats and not result.quarantined and not replaced:
             withdraw_commit(job.pending)
             return None
+        if job.check is not None:
+            job.check()
         schema = job.plan.context.schema
         populated = job.table.config.populate_meta_fields
         batch = PendingBatch(self.table, job.batch_id, job.pending.time, result.stats, schema, self._storage, populated)

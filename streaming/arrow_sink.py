@@ -176,16 +176,16 @@ class ArrowSink(TableSink):
                 of other columns.
             batch_id: as of `write`.
             where: in the place of `rows`: which rows, as in `HudiTable.scan`. The newest snapshot is asked. A row that
-                another writer adds meanwhile stays. Where rows share a key (inserts), the condition must be true for all
-                rows of a key or for none.
+                another writer adds meanwhile stays. Where rows share a key (inserts), the condition must be true for
+                all rows of a key or for none.
 
         Returns:
             What was written.
 
         Raises:
             InvalidConfigError: neither or both of `rows` and `where` are given; the table has no rows; a column of the
-                key is missing, or the condition names a column that is not in the table; or it is true for a row and not
-                for another one with the same key, also if that came meanwhile.
+                key is missing, or the condition names a column that is not in the table; or it is true for a row and
+                not for another one with the same key, also if that came meanwhile.
             HudiError: nothing of it is visible.
         """
         if (rows is None) == (where is None):

@@ -88,8 +88,8 @@ def erase(
         What was done, and where rows with these keys still lie.
 
     Raises:
-        InvalidConfigError: neither keys nor a condition is given, or the condition is true for a row and not for another
-            one with the same key.
+        InvalidConfigError: neither keys nor a condition is given, or the condition is true for a row and not for
+            another one with the same key.
         CommitConflictError: another writer holds the table; nothing was deleted.
         HudiError: a step failed; run it again.
     """

@@ -238,7 +238,7 @@ def _value(value: Any, kind: pa.DataType, term: object, zone: str) -> Any:
 def _moment(value: Any, kind: pa.DataType, term: object, zone: str) -> Any:
     """A time with a zone: what names none is in the table's zone, as in `as_of`."""
     if isinstance(value, np.datetime64):
-        value = pa.scalar(value)
+        value = value.astype("datetime64[us]").item()
     if isinstance(value, pa.Scalar):
         value = value.as_py()
     if not isinstance(value, (str, date)):

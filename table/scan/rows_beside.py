@@ -1,4 +1,4 @@
-"""Rows that share a key with the rows of a condition, but do not fulfil it: a delete goes by keys, and would take them."""
+"""Rows that share a key with the rows of a condition, but do not fulfil it: a delete by key would take them, too."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,6 +56,6 @@ def check_no_rows_beside(table: HudiTable, where: Where, found: pa.Table) -> Non
     raise InvalidConfigError(
         f"where={where}: {len(beside)} rows for which it is not true have the same {last} as rows for which it is: "
         f"{shown}{more}. A delete of {table.storage.base_uri!r} goes by record key and would take them, so nothing was "
-        "deleted: give a condition that takes all rows of a key or none (the keys themselves), or replace the partition "
-        "paths by the rows that stay (operation insert_overwrite)"
+        "deleted: give a condition that takes all rows of a key or none (the keys themselves), or replace the "
+        "partition paths by the rows that stay (operation insert_overwrite)"
     )

@@ -146,25 +146,10 @@ class Scan(ShownInNotebooks):
             raise InvalidConfigError(f"limit={self.limit}: a dataset has no limit; use to_batches() or to_arrow()")
         plan, pin = plan_pinned(self.table, self.plan, self.pin_s)
         try:
-            return self._as_dataset(plan)
+            return _dataset_of(plan)
         except BaseException:
             pin.release()
             raise
-
-    def _as_dataset(self, plan: ScanPlan, *, counts: bool = False) -> ds.Dataset:
-        outside = sorted(set(plan.needed.names) - set(plan.names))
-        if outside:
-            raise InvalidConfigError(
-                f"the condition needs the column {outside[0]!r}: add it to columns, or use to_batches() or to_arrow()"
-            )
-        filesystem = arrow_filesystem(self.table.storage)
-        fragments = list(
-            each_at_once(self.table.storage, lambda found: _fragment(plan, found, filesystem, counts), plan.slices)
-        )
-        dataset = ds.FileSystemDataset(
-            [fragment for fragment in fragments if fragment is not None], plan.shown, PARQUET, filesystem
-        )
-        return dataset.filter(plan.predicate.expression) if plan.predicate is not None else dataset
 
     def to_pandas(self, **options: Any) -> Any:
         """All rows as a pandas DataFrame.
@@ -201,7 +186,7 @@ class Scan(ShownInNotebooks):
         with pinned(self.table, every.plan, self.pin_s) as (plan, _):
             if self.limit is None:
                 with suppress(HudiError, pa.ArrowException):  # the rows themselves then say what is wrong
-                    return int(every._as_dataset(plan, counts=True).count_rows())
+                    return int(_dataset_of(plan, counts=True).count_rows())
             one = replace(plan, names=plan.names[:1])
             return sum(batch.num_rows for batch in read_batches(one, self.limit))
 
@@ -275,8 +260,28 @@ def _while_pinned(batches: Iterator[pa.RecordBatch], pin: HeldPin) -> Iterator[p
         pin.release()
 
 
+def _dataset_of(plan: ScanPlan, *, counts: bool = False) -> ds.Dataset:
+    """The base files of a plan.
+
+    Args:
+        plan: of the scan.
+        counts: whether rows are counted, which Arrow does by bounds where it can.
+    """
+    outside = sorted(set(plan.needed.names) - set(plan.names))
+    if outside:
+        raise InvalidConfigError(
+            f"the condition needs the column {outside[0]!r}: add it to columns, or use to_batches() or to_arrow()"
+        )
+    storage = plan.context.table.storage
+    filesystem = arrow_filesystem(storage)
+    opened = each_at_once(storage, lambda found: _fragment(plan, found, filesystem, counts=counts), plan.slices)
+    fragments = [fragment for fragment in opened if fragment is not None]
+    dataset = ds.FileSystemDataset(fragments, plan.shown, PARQUET, filesystem)
+    return dataset.filter(plan.predicate.expression) if plan.predicate is not None else dataset
+
+
 def _fragment(
-    plan: ScanPlan, found: FileSlice, filesystem: PyFileSystem, counts: bool
+    plan: ScanPlan, found: FileSlice, filesystem: PyFileSystem, *, counts: bool
 ) -> ds.ParquetFileFragment | None:
     if found.log_files:
         raise UnsupportedTableError(

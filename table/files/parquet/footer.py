@@ -123,7 +123,7 @@ class Footer:
 
     @property
     def has_all_bounds(self) -> bool:
-        """Whether the footer says that all chunks have the bounds that this project gives. Older files do not say it."""
+        """Whether the footer says that all chunks have the bounds of this version. Files of older versions do not."""
         return self.is_sealed and self.key_values.get(BOUNDS_KEY) == BOUNDS_COMPLETE
 
     @cached_property
@@ -284,7 +284,9 @@ def says_all_bounds(metadata: pq.FileMetaData) -> bool:
     """
     entries = metadata.metadata or {}
     length = entries.get(SEAL_KEY, b"")[_DIGITS + 1 :].split(b" ", maxsplit=1)[0]
-    return bool(entries.get(BOUNDS_KEY.encode()) == BOUNDS_COMPLETE.encode() and length == b"%d" % metadata.serialized_size)
+    return bool(
+        entries.get(BOUNDS_KEY.encode()) == BOUNDS_COMPLETE.encode() and length == b"%d" % metadata.serialized_size
+    )
 
 
 def _find_seal(raw: bytes | bytearray) -> tuple[int, int] | None:

@@ -1,7 +1,7 @@
 """Bounds of float chunks that hold a NaN, for which Arrow's writer gives those of their numbers (pure).
 
 To Spark, Hudi, DuckDB and Polars NaN is greater than every number. By the bounds of the numbers they lose its rows:
-``x > 5`` passes over ``[1.0, NaN]``, and ``x <> 3`` over ``[3.0, NaN]``. So the upper bound of such a chunk is infinite.
+``x > 5`` passes over ``[1.0, NaN]``, and ``x <> 3`` over ``[3.0, NaN]``. So such a chunk has an infinite upper bound.
 """
 
 import struct
@@ -67,4 +67,3 @@ def with_open_bounds(group: Struct, paths: Collection[Path]) -> Struct:
         for chunk in chunks_of(group)
     ]
     return {**group, COLUMNS: Field(LIST, Items(STRUCT, chunks))}
-

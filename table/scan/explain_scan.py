@@ -76,7 +76,7 @@ def explain_plan(plan: ScanPlan) -> ScanExplanation:
                     continue
                 there = opened.fragment.metadata.num_row_groups
                 kept = opened.fragment.num_row_groups
-                if plan.predicate is not None and plan.hidden is None:
+                if plan.predicate is not None and not opened.is_chosen:
                     kept = len(opened.fragment.subset(plan.predicate.expression, schema=plan.schema).row_groups)
                 groups, pruned = groups + there, pruned + there - kept
                 emptied += there > 0 and kept == 0

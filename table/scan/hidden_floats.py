@@ -103,18 +103,23 @@ def _may_hold(predicate: Predicate, known: pc.Expression, schema: pa.Schema) -> 
         return True
 
 
-def kept_groups(hidden: HiddenFloats, fragment: ds.ParquetFileFragment, known: pc.Expression) -> list[int]:
-    """The row groups of a file that may hold a wanted row, by its footer.
+def unseen_groups(
+    hidden: HiddenFloats | None, fragment: ds.ParquetFileFragment, known: pc.Expression
+) -> list[int] | None:
+    """The row groups of a file that may hold a wanted row, by its footer; None where Arrow finds the same ones.
 
     Args:
         hidden: of the condition.
         fragment: the file; its footer has been read.
         known: what is true for all its rows.
     """
+    if hidden is None:
+        return None
     numbers = range(fragment.num_row_groups)
     if hidden.every:
         return list(numbers)
-    kept = set(_held(hidden, fragment))
+    by_arrow = _held(hidden, fragment)
+    kept = set(by_arrow)
     chunks = _Chunks(fragment.metadata)
     footer: pa.Buffer | None = None
     asked = [
@@ -128,12 +133,7 @@ def kept_groups(hidden: HiddenFloats, fragment: ds.ParquetFileFragment, known: p
         footer = footer if footer is not None else _footer_alone(fragment.metadata)
         same = PARQUET.make_fragment(pa.BufferReader(footer), partition_expression=known & expression)
         kept |= set(_held(hidden, same)) & set(groups)
-    return sorted(kept)
-
-
-def prunes_right(hidden: HiddenFloats | None, fragment: ds.ParquetFileFragment, known: pc.Expression) -> bool:
-    """Whether Arrow reads all row groups of a file that may hold a wanted row; see `kept_groups`."""
-    return hidden is None or len(kept_groups(hidden, fragment, known)) == len(_held(hidden, fragment))
+    return sorted(kept) if len(kept) > len(by_arrow) else None
 
 
 def counts_right(predicate: Predicate | None, fragment: ds.ParquetFileFragment, schema: pa.Schema) -> bool:

@@ -7,18 +7,19 @@ are read alone, several at a time.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from table.errors import CorruptFileError, HudiError, InvalidConfigError
 from table.files.base.stored_file import StoredBaseFile
-from table.scan.hidden_floats import PARQUET, kept_groups
+from table.scan.hidden_floats import PARQUET, unseen_groups
 from table.scan.partition_guarantee import partition_guarantee, with_folder_values
 from table.scan.plan import ScanPlan, each_at_once
 from table.scan.read_ahead import read_ahead
@@ -38,12 +39,14 @@ class _Opened:
 
     Attributes:
         found: the slice.
-        fragment: its base file, if Arrow reads it in a dataset: all its row groups, unless the plan has `hidden`
-            values. Then only those that may hold a wanted row.
+        fragment: its base file, if Arrow reads it in a dataset.
+        is_chosen: whether the fragment has only the row groups that may hold a wanted row, and Arrow would pass over
+            some of them.
     """
 
     found: FileSlice
     fragment: ds.ParquetFileFragment | None
+    is_chosen: bool = False
 
 
 def read_batches(plan: ScanPlan, limit: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -79,11 +82,39 @@ def read_rows(plan: ScanPlan, limit: int | None = None) -> pa.Table:
             tables += _read_alone(plan, run)
             continue
         with _damage_named(plan, run):
-            if plan.hidden is None:
+            if not run[0].is_chosen:
                 tables.append(_shown(plan, _scanner(plan, run).to_table()))
             else:
                 tables += [_shown(plan, rows) for rows in _filtered(plan, run)]
     return pa.concat_tables(tables)
+
+
+def count_rows(plan: ScanPlan) -> int:
+    """The number of rows, counted one by one: of files that Arrow reads only the condition's columns are read.
+
+    Args:
+        plan: of the scan; a column of it is read where a slice is read alone.
+
+    Raises:
+        CorruptFileError, StorageError: a file cannot be decoded or read.
+    """
+    count = 0
+    for run in _runs(plan):
+        if run[0].fragment is None:
+            count += sum(len(rows) for rows in _read_alone(plan, run))
+            continue
+        with _damage_named(plan, run), closing(_mask_scanner(plan, run).to_reader()) as reader:
+            count += sum(pc.sum(batch.column(0)).as_py() or 0 for batch in reader)
+    return count
+
+
+def _mask_scanner(plan: ScanPlan, run: Sequence[_Opened]) -> ds.Scanner:
+    """Whether each row is wanted; row groups that hold no wanted row are left out."""
+    wanted = plan.predicate.expression if plan.predicate is not None else pc.scalar(True)
+    found = [one.fragment for one in run if one.fragment is not None]
+    if not run[0].is_chosen:
+        found = [fragment.subset(wanted, schema=plan.schema) for fragment in found]
+    return ds.FileSystemDataset(found, plan.schema, PARQUET, None).scanner(columns={_WANTED: wanted})
 
 
 def _all_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
@@ -104,7 +135,7 @@ def _runs(plan: ScanPlan) -> Iterator[list[_Opened]]:
         window = plan.slices[at : at + FILES_AT_ONCE]
         with ExitStack() as files:
             opened = open_slices(plan, window, needed, files)
-            for _, run in groupby(opened, key=lambda one: one.fragment is None):
+            for _, run in groupby(opened, key=lambda one: (one.fragment is None, one.is_chosen)):
                 yield list(run)
 
 
@@ -129,12 +160,13 @@ def open_slices(plan: ScanPlan, window: Sequence[FileSlice], needed: pa.Schema, 
             try:
                 with _damage_named(plan, [_Opened(found, None)]):
                     fits = reads_as(fragment.physical_schema, needed)
-                    if fits and plan.hidden is not None:
-                        fragment = fragment.subset(row_group_ids=kept_groups(plan.hidden, fragment, known))
+                    chosen = unseen_groups(plan.hidden, fragment, known) if fits else None
+                    if chosen is not None:
+                        fragment = fragment.subset(row_group_ids=chosen)
             except BaseException:
                 source.close()
                 raise
-        return _Opened(found, fragment if fits else None), source
+        return _Opened(found, fragment if fits else None, chosen is not None), source
 
     opened = []
     for one, source in each_at_once(storage, open_one, window):
@@ -166,12 +198,12 @@ def _widens(stored: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pa.types.is_int32(stored) and pa.types.is_int64(wanted))
 
 
-def _filtered(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[pa.Table]:
+def _filtered(plan: ScanPlan, run: Sequence[_Opened]) -> Generator[pa.Table, None, None]:
     """The rows wanted, a batch of Arrow's at a time."""
     with closing(_scanner(plan, run).to_reader()) as reader:
         for batch in reader:
             rows = pa.Table.from_batches([batch])
-            yield rows.filter(rows.column(_WANTED)) if plan.hidden is not None else rows
+            yield rows.filter(rows.column(_WANTED)) if run[0].is_chosen else rows
 
 
 def _scanner(plan: ScanPlan, run: Sequence[_Opened]) -> ds.Scanner:
@@ -179,7 +211,7 @@ def _scanner(plan: ScanPlan, run: Sequence[_Opened]) -> ds.Scanner:
     dataset = ds.FileSystemDataset([one.fragment for one in run], plan.schema, PARQUET, None)
     columns = {name: ds.field(name) for name in dict.fromkeys(plan.names)}
     condition = plan.predicate.expression if plan.predicate is not None else None
-    if plan.hidden is not None:
+    if run[0].is_chosen:
         columns[_WANTED], condition = condition, None
     return dataset.scanner(
         columns=columns,

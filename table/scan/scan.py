@@ -1,5 +1,6 @@
 """Scan: a query of a table as a value. It reads nothing before its rows are needed."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,12 +16,12 @@ from table.notebook import ShownInNotebooks
 from table.scan.arrow_filesystem import arrow_filesystem
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.explain_scan import ScanExplanation, explain_plan
-from table.scan.hidden_floats import PARQUET, counts_right, prunes_right
+from table.scan.hidden_floats import PARQUET, counts_right, unseen_groups
 from table.scan.partition_guarantee import partition_guarantee
 from table.scan.pinned import DEFAULT_LIFETIME_S, HeldPin, pinned, plan_pinned
 from table.scan.plan import ScanPlan, checked_names, each_at_once, load_read_schema, plan_scan
 from table.scan.predicate import Where
-from table.scan.read_plan import read_batches, read_rows, reads_as
+from table.scan.read_plan import count_rows, read_batches, read_rows, reads_as
 from table.scan.split import ScanSplit
 from table.view.file_group import FileSlice
 
@@ -187,8 +188,9 @@ class Scan(ShownInNotebooks):
             if self.limit is None:
                 with suppress(HudiError, pa.ArrowException):  # the rows themselves then say what is wrong
                     return int(_dataset_of(plan, counts=True).count_rows())
-            one = replace(plan, names=plan.names[:1])
-            return sum(batch.num_rows for batch in read_batches(one, self.limit))
+            asked = plan.predicate.columns if plan.predicate is not None else frozenset()
+            one = replace(plan, names=tuple(name for name in plan.names if not asked or name in asked)[:1])
+            return min(count_rows(one), self.limit if self.limit is not None else sys.maxsize)
 
     def to_duckdb(self, connection: Any = None, name: str = "t") -> Any:
         """Registers the rows in a DuckDB connection as a view.
@@ -297,7 +299,7 @@ def _fragment(
         raise UnsupportedTableError(
             f"{path} has other types than the table has now; a dataset cannot cast them: use to_batches() or to_arrow()"
         )
-    if not prunes_right(plan.hidden, fragment, known) or (
+    if unseen_groups(plan.hidden, fragment, known) is not None or (
         counts and not counts_right(plan.predicate, fragment, plan.schema)
     ):
         raise UnsupportedTableError(

@@ -8,6 +8,7 @@ the condition can be true for its numbers, or for a NaN beside its other columns
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from itertools import product
 
@@ -168,9 +169,13 @@ class _Chunks:
 
     def __init__(self, metadata: pq.FileMetaData) -> None:
         self._metadata = metadata
-        self._tells_nan = says_all_bounds(metadata)
         schema = metadata.schema
         self._places = {schema.column(number).path: number for number in range(len(schema))}
+
+    @cached_property
+    def _tells_nan(self) -> bool:
+        """Asked last: it decodes the entries of the footer, a bloom filter among them."""
+        return says_all_bounds(self._metadata)
 
     def _bounds(self, group: int, leaf: Leaf) -> tuple[float, float] | None:
         place = self._places.get(".".join(leaf))
@@ -183,7 +188,7 @@ class _Chunks:
 
     def _may_be_nan(self, group: int, leaf: Leaf) -> bool:
         bounds = self._bounds(group, leaf)
-        return not self._tells_nan or bounds is None or not bounds[1] < float("inf")
+        return bounds is None or not bounds[1] < float("inf") or not self._tells_nan
 
     def is_zero(self, group: int, leaf: Leaf) -> bool:
         """Whether all numbers of a chunk are zeros."""

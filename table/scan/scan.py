@@ -299,9 +299,8 @@ def _fragment(
         raise UnsupportedTableError(
             f"{path} has other types than the table has now; a dataset cannot cast them: use to_batches() or to_arrow()"
         )
-    if unseen_groups(plan.hidden, fragment, known) is not None or (
-        counts and not counts_right(plan.predicate, fragment, plan.schema)
-    ):
+    by_bounds = not counts or counts_right(plan.predicate, fragment, plan.schema)
+    if not by_bounds or unseen_groups(plan.hidden, fragment, known) is not None:
         raise UnsupportedTableError(
             f"{path} has bounds of floats that hide a NaN or the sign of a zero from Arrow, and the condition may be "
             "true for it: use to_batches() or to_arrow()"

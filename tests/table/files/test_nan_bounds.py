@@ -12,6 +12,7 @@ from table.files.parquet.footer import says_all_bounds
 from table.files.parquet.nan_bounds import find_nan
 
 NAN, INF = float("nan"), float("inf")
+DOUBLE = pa.float64()
 CASES = {
     "numbers": ([1.0, 2.0], (1.0, 2.0)),
     "one nan": ([3.0, NAN, 3.0], (3.0, INF)),
@@ -34,7 +35,7 @@ def bounds_in(path, name, group=0):
     return (told.min, told.max) if told.has_min_max else None
 
 
-def rows_of(values, kind=pa.float64(), first=0):
+def rows_of(values, kind=DOUBLE, first=0):
     return pa.table(
         {
             "id": [f"k{first + n:03}" for n in range(len(values))],

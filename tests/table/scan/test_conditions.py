@@ -23,6 +23,7 @@ SCHEMA = pa.schema(
     ]
 )
 DAY = datetime(2024, 1, 2, tzinfo=timezone.utc)
+NAIVE = DAY.replace(tzinfo=None)
 ROWS = pa.Table.from_pylist(
     [
         {"x": 1, "t": "p", "ts": DAY, "s": {"a": 7, "deep": {"b": "z"}}, "s.a": "dotted", "q": {"a": 1}},
@@ -58,13 +59,13 @@ def found(where, zone="UTC"):
         ([("s.deep.b", "=", "z")], [1]),
         ([("s.a", "=", "dotted")], [1]),  # a column of that name comes first
         ([("ts", ">", DAY)], [2]),
-        ([("ts", "=", datetime(2024, 1, 2))], [1]),
+        ([("ts", "=", NAIVE)], [1]),
         ([("ts", "=", date(2024, 1, 2))], [1]),
         ([("ts", "=", "2024-01-02")], [1]),
         ([("ts", "=", "2024-01-02 00:00:00")], [1]),
-        ([("ts", "in", ["2024-01-02T05:00:00Z", datetime(2024, 1, 2)])], [1, 2]),
+        ([("ts", "in", ["2024-01-02T05:00:00Z", NAIVE])], [1, 2]),
         ([("ts", "=", np.datetime64("2024-01-02"))], [1]),
-        ([("ts", "=", pa.scalar(datetime(2024, 1, 2)))], [1]),
+        ([("ts", "=", pa.scalar(NAIVE))], [1]),
     ],
     ids=str,
 )
@@ -76,7 +77,7 @@ def test_a_time_without_zone_is_in_the_tables(monkeypatch):
     monkeypatch.setenv("TZ", "Etc/GMT+5")  # five hours behind UTC
     time.tzset()
     try:
-        assert found([("ts", "=", datetime(2024, 1, 2))], "LOCAL") == [2]
+        assert found([("ts", "=", NAIVE)], "LOCAL") == [2]
         assert found([("ts", "=", "2024-01-02")], "LOCAL") == [2]
         assert found([("ts", "=", DAY)], "LOCAL") == [1]
     finally:
@@ -90,8 +91,8 @@ def test_a_time_without_zone_is_in_the_tables(monkeypatch):
         [("ts", ">", "yesterday")],
         [("s.nothing", "=", 1)],
         [("x.a", "=", 1)],
-        pc.field("ts") >= datetime(2024, 1, 2),
-        pc.field("ts").isin([datetime(2024, 1, 2)]),
+        pc.field("ts") >= NAIVE,
+        pc.field("ts").isin([NAIVE]),
     ],
     ids=str,
 )

@@ -1,7 +1,7 @@
 """ArrowSink: a Hudi table written from Python alone, without Spark."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from streaming.batch.workers import Batch
 from streaming.table_sink import Callback, FailureHook, TableSink
 from streaming.task.arrow_rows import Rows, open_rows
 from streaming.task.in_process import InProcessWorkers, count_cores
-from streaming.validators import Validator
+from streaming.validators import PendingBatch, Validator
 from table.errors import InvalidConfigError
 from table.log import get_logger
 from table.options.choices import BadRows, IndexType, SchemaMode, TableType
@@ -155,7 +155,7 @@ class ArrowSink(TableSink):
         rows: Rows,
         batch_id: int | None,
         operation: Operation | OperationName | None,
-        check: Callable[[], None] | None = None,
+        checks: tuple[Validator, ...] = (),
     ) -> BatchSummary:
         if batch_id is not None and (isinstance(batch_id, bool) or not isinstance(batch_id, int) or batch_id < 0):
             raise InvalidConfigError(f"batch_id={batch_id!r}: give a whole number, 0 or more, or None")
@@ -163,7 +163,7 @@ class ArrowSink(TableSink):
             most = self._options.tasks.insert_parallelism or self._workers
             workers = InProcessWorkers(open_rows(rows), parallelism=most, workers=self._workers)
             keeps = self._keeps_table or batch_id is not None
-            return self._write_batch(Batch(workers, batch_id, keeps_table=keeps, check=check), operation)
+            return self._write_batch(Batch(workers, batch_id, keeps_table=keeps, checks=checks), operation)
 
     def delete(
         self, rows: Rows | Collection[Any] | None = None, batch_id: int | None = None, *, where: Where | None = None
@@ -206,12 +206,12 @@ class ArrowSink(TableSink):
         keys = found.select(identity)
         check_no_rows_beside(table, where, keys)
 
-        def check() -> None:
+        def check(_: PendingBatch) -> None:
             """What came since the look is judged before the commit."""
             if HudiTable.open(self._path, self._storage_options).load_timeline().committed_times != seen:
                 check_no_rows_beside(table, where, keys)
 
-        summary = self._write(found.select(columns), batch_id, Operation.DELETE, check)
+        summary = self._write(found.select(columns), batch_id, Operation.DELETE, (check,))
         read = len(found)
         if not summary.skipped and summary.rows_deleted < read:
             log.warning(

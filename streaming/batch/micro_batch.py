@@ -5,7 +5,7 @@ announced before it is opened, and one file at the end makes the batch visible.
 """
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streaming.batch.agreement import Agreement, agree
@@ -82,7 +82,7 @@ class BatchJob:
         leaving: partition paths that the batch deletes; None where it writes rows.
         pending: the commit.
         plan: the plan that each task gets.
-        check: as of `Batch`.
+        checks: as of `Batch`.
     """
 
     batch_id: int | None
@@ -92,7 +92,7 @@ class BatchJob:
     leaving: tuple[str, ...] | None
     pending: PendingCommit
     plan: TaskPlan
-    check: Callable[[], None] | None = None
+    checks: tuple[Validator, ...] = ()
 
     @property
     def table(self) -> HudiTable:
@@ -311,7 +311,7 @@ class MicroBatchWriter:
             key = self._table_key(snapshot.table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
-        return BatchJob(batch.batch_id, options, turn, agreed, leaving, pending, plan, batch.check)
+        return BatchJob(batch.batch_id, options, turn, agreed, leaving, pending, plan, batch.checks)
 
     def _look_around(
         self, options: WriteOptions, pending: PendingCommit, profile: WriteProfile, seen: SeenRecordIndex | None
@@ -342,12 +342,10 @@ class MicroBatchWriter:
         if not result.stats and not result.quarantined and not replaced:
             withdraw_commit(job.pending)
             return None
-        if job.check is not None:
-            job.check()
         schema = job.plan.context.schema
         populated = job.table.config.populate_meta_fields
         batch = PendingBatch(self.table, job.batch_id, job.pending.time, result.stats, schema, self._storage, populated)
-        refusal = find_refusal(self._validators, batch)
+        refusal = find_refusal((*self._validators, *job.checks), batch)
         if refusal is not None:
             raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")
 

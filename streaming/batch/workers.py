@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
+from streaming.validators import Validator
 from table.keys.keygen import KeyExpressions
 from table.options.operation import Operation
 from table.services.service import Spread
@@ -73,7 +74,7 @@ class Batch:
         sink_id: the sink whose batch it is, if it is not a batch of the stream; None: the sink of the writer's options.
         positions: where the query's sources stand; None: that is not recorded.
         driver_bytes: bytes of the rows, if they came to Spark's driver, which writes them; else 0.
-        check: looks again at what the batch was made from, before it is committed, and raises what speaks against it.
+        checks: validators of this batch alone, beside those of the writer.
     """
 
     workers: Workers
@@ -86,4 +87,4 @@ class Batch:
     sink_id: str | None = None
     positions: BatchPositions | None = None
     driver_bytes: int = 0
-    check: Callable[[], None] | None = None
+    checks: tuple[Validator, ...] = ()

@@ -200,8 +200,7 @@ def test_what_spark_takes_for_something_else_is_left_to_arrow(spark, odd_values)
     schema = HudiTable.open(odd_values).schema
     left = [where for where in CONDITIONS if spark_condition(where, None, schema) is None]
     assert [("x", ">", 1.0)] in left
-    assert [("n", "in", [1, 3, None])] in left
-    for where in ([("x", ">", 1.0)], [("n", "in", [1, 3, None])], left[-1]):
+    for where in ([("x", ">", 1.0)], [("x", "in", [float("nan"), 1.5])], left[-1]):
         read = read_hudi(spark, odd_values, columns=["id"], where=where)
         assert sorted(row.id for row in read.collect()) == ids_of_scan(odd_values, where)
 

@@ -130,7 +130,8 @@ def test_answers_do_not_depend_on_the_layout(tmp_path_factory, kind, table_type)
     @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
     def check(data):
         some = st.sampled_from(VALUES[kind]) | st.none()
-        values = data.draw(st.lists(some, min_size=2, max_size=8), "values")
+        few = st.sampled_from(data.draw(st.lists(some, min_size=1, max_size=3), "few"))  # so that bounds meet
+        values = data.draw(st.lists(few, min_size=2, max_size=8), "values")
         terms = data.draw(st.lists(terms_of(kind), min_size=4, max_size=8), "terms")
         options = {**KINDS[table_type], **data.draw(st.sampled_from([{}, TINY]), "layout")}
         path = str(tmp_path_factory.mktemp("layout") / "t")
@@ -169,7 +170,7 @@ def test_answers_do_not_depend_on_the_layout(tmp_path_factory, kind, table_type)
     ],
     ids=str,
 )
-@pytest.mark.parametrize("size", [1, 100])
+@pytest.mark.parametrize("size", [3, 100])
 def test_an_expression_gives_what_it_gives_in_memory(tmp_path, condition, size, monkeypatch):
     values = [3.0, NAN, 3.0, None, NAN, 3.0, 0.0, 0.0, 0.0, -0.0, -0.0, -0.0, NAN, NAN, NAN, 1.0, 5.0, INF]
     columns = {

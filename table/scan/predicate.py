@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timezone
 from decimal import Decimal, InvalidOperation
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
@@ -244,7 +244,7 @@ def _moment(value: Any, kind: pa.DataType, term: object, zone: str) -> Any:
     if not isinstance(value, (str, date)):
         return value
     try:
-        return moment_of(value, zone)
+        return moment_of(value, zone).astimezone(timezone.utc)  # a list of times has one zone
     except ValueError as error:
         raise InvalidConfigError(f"where={term!r}: {value!r} is no {kind}, the type of the column") from error
 

@@ -79,6 +79,7 @@ def test_a_time_without_zone_is_in_the_tables(monkeypatch):
     try:
         assert found([("ts", "=", NAIVE)], "LOCAL") == [2]
         assert found([("ts", "=", "2024-01-02")], "LOCAL") == [2]
+        assert found([("ts", "in", ["2024-01-02", DAY])], "LOCAL") == [1, 2]
         assert found([("ts", "=", DAY)], "LOCAL") == [1]
     finally:
         monkeypatch.undo()

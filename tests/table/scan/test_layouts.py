@@ -102,6 +102,7 @@ def check_readers(path, rows, terms, kind):
     view.execute("set threads = 1")
     table.to_duckdb(view)
     frame = pl.from_arrow(rows)
+    assert ids(table.lookup(["k0", "k1", "nobody"], ["id"])["id"].to_pylist()) == ["k0", "k1"]
     for term in terms:
         want = ids(row["id"] for row in rows.to_pylist() if wants(row["x"], term))
         scan = table.scan(["id", "x"], [term])

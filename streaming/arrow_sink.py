@@ -1,7 +1,7 @@
 """ArrowSink: a Hudi table written from Python alone, without Spark."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from streaming.batch.workers import Batch
 from streaming.table_sink import Callback, FailureHook, TableSink
 from streaming.task.arrow_rows import Rows, open_rows
 from streaming.task.in_process import InProcessWorkers, count_cores
-from streaming.validators import Validator
+from streaming.validators import PendingBatch, Validator
 from table.errors import InvalidConfigError
 from table.log import get_logger
 from table.options.choices import BadRows, IndexType, SchemaMode, TableType
@@ -19,6 +19,7 @@ from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames
 from table.options.write_options import WriteOptions
 from table.scan.predicate import Where
+from table.scan.rows_beside import check_no_rows_beside, identity_of
 from table.scan.scan import make_scan
 from table.user_table import HudiTable
 
@@ -147,13 +148,22 @@ class ArrowSink(TableSink):
             CommitConflictError: another live writer holds the table, or the batch id is below the last one.
             HudiError: nothing of the batch is visible.
         """
+        return self._write(rows, batch_id, operation)
+
+    def _write(
+        self,
+        rows: Rows,
+        batch_id: int | None,
+        operation: Operation | OperationName | None,
+        checks: tuple[Validator, ...] = (),
+    ) -> BatchSummary:
         if batch_id is not None and (isinstance(batch_id, bool) or not isinstance(batch_id, int) or batch_id < 0):
             raise InvalidConfigError(f"batch_id={batch_id!r}: give a whole number, 0 or more, or None")
         with self._one_batch(), self._watched(batch_id):
             most = self._options.tasks.insert_parallelism or self._workers
             workers = InProcessWorkers(open_rows(rows), parallelism=most, workers=self._workers)
             keeps = self._keeps_table or batch_id is not None
-            return self._write_batch(Batch(workers, batch_id, keeps_table=keeps), operation)
+            return self._write_batch(Batch(workers, batch_id, keeps_table=keeps, checks=checks), operation)
 
     def delete(
         self, rows: Rows | Collection[Any] | None = None, batch_id: int | None = None, *, where: Where | None = None
@@ -166,14 +176,16 @@ class ArrowSink(TableSink):
                 of other columns.
             batch_id: as of `write`.
             where: in the place of `rows`: which rows, as in `HudiTable.scan`. The newest snapshot is asked. A row that
-                another writer adds meanwhile stays.
+                another writer adds meanwhile stays. Where rows share a key (inserts), the condition must be true for
+                all rows of a key or for none.
 
         Returns:
             What was written.
 
         Raises:
             InvalidConfigError: neither or both of `rows` and `where` are given; the table has no rows; a column of the
-                key is missing, or the condition names a column that is not in the table.
+                key is missing, or the condition names a column that is not in the table; or it is true for a row and
+                not for another one with the same key, also if that came meanwhile.
             HudiError: nothing of it is visible.
         """
         if (rows is None) == (where is None):
@@ -188,16 +200,19 @@ class ArrowSink(TableSink):
         table = HudiTable.open(self._path, self._storage_options)
         fields = (*table.config.record_key_fields, *table.config.partition_fields)
         columns = list(dict.fromkeys(name.partition(".")[0] for name in fields))
-        found = make_scan(table, columns, where).to_batches()
-        read = 0
+        identity = identity_of(table, by_path=not self._options.index.type.is_global)
+        seen = table.load_timeline().committed_times
+        found = make_scan(table, list(dict.fromkeys([*columns, *identity])), where).to_arrow()
+        keys = found.select(identity)
+        check_no_rows_beside(table, where, keys)
 
-        def counted() -> Iterator[pa.RecordBatch]:
-            nonlocal read
-            for batch in found:
-                read += len(batch)
-                yield batch
+        def check(_: PendingBatch) -> None:
+            """What came since the look is judged before the commit."""
+            if HudiTable.open(self._path, self._storage_options).load_timeline().committed_times != seen:
+                check_no_rows_beside(table, where, keys)
 
-        summary = self.write(pa.RecordBatchReader.from_batches(found.schema, counted()), batch_id, Operation.DELETE)
+        summary = self._write(found.select(columns), batch_id, Operation.DELETE, (check,))
+        read = len(found)
         if not summary.skipped and summary.rows_deleted < read:
             log.warning(
                 "rows_not_deleted",

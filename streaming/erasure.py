@@ -28,6 +28,7 @@ from table.options.write_options import WriteOptions, parse_options
 from table.quarantine.place import ENDING
 from table.quarantine.read import count_bad_rows, list_bad_row_files, open_bad_rows
 from table.scan.predicate import Where
+from table.scan.rows_beside import check_no_rows_beside
 from table.scan.scan import make_scan
 from table.schema.avro_schema import RECORD_KEY
 from table.services.clean.clean import clean
@@ -110,7 +111,8 @@ def erase(
     Args:
         path: the table's folder or address.
         keys: record keys, as ``_hoodie_record_key`` has them.
-        where: also the keys of the rows for which this condition is true now, as in `HudiTable.scan`.
+        where: also the keys of the rows for which this condition is true now, as in `HudiTable.scan`. It must be true
+            for all rows of a key or for none.
         options: ``hoodie.*`` keys and values of the sink, its index, its grace period and its folder of bad rows
             (``hudistream.bad.rows.path``) among them.
         storage_options: for fsspec.
@@ -120,7 +122,8 @@ def erase(
         What was done, where rows with these keys still lie, and what could not be searched.
 
     Raises:
-        InvalidConfigError: neither keys nor a condition is given.
+        InvalidConfigError: neither keys nor a condition is given, or the condition is true for a row and not for
+            another one with the same key.
         CommitConflictError: another writer holds the table; nothing was deleted.
         HudiError: a step failed; run it again.
     """
@@ -161,7 +164,9 @@ def _find_keys(table: HudiTable, keys: Sequence[str] | pa.Array, where: Where | 
     given = pa.array(keys, pa.string()) if not isinstance(keys, pa.Array) else keys.cast(pa.string())
     if where is None:
         return given.unique()
-    found = make_scan(table, [RECORD_KEY], where).to_arrow().column(RECORD_KEY)
+    rows = make_scan(table, [RECORD_KEY], where).to_arrow()
+    check_no_rows_beside(table, where, rows)  # an erasure goes by key, in all partition paths
+    found = rows.column(RECORD_KEY)
     return pa.concat_arrays([given, *(chunk.cast(pa.string()) for chunk in found.chunks)]).unique()
 
 

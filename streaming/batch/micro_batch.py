@@ -78,6 +78,7 @@ class BatchJob:
         leaving: partition paths that the batch deletes; None where it writes rows.
         pending: the commit.
         plan: the plan that each task gets.
+        checks: as of `Batch`.
     """
 
     batch_id: int | None
@@ -87,6 +88,7 @@ class BatchJob:
     leaving: tuple[str, ...] | None
     pending: PendingCommit
     plan: TaskPlan
+    checks: tuple[Validator, ...] = ()
 
     @property
     def table(self) -> HudiTable:
@@ -316,7 +318,7 @@ class MicroBatchWriter:
             key = self._table_key(snapshot.table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
-        return BatchJob(batch.batch_id, options, turn, agreed, leaving, pending, plan)
+        return BatchJob(batch.batch_id, options, turn, agreed, leaving, pending, plan, batch.checks)
 
     def _look_around(
         self, options: WriteOptions, pending: PendingCommit, profile: WriteProfile, seen: SeenRecordIndex | None
@@ -350,7 +352,7 @@ class MicroBatchWriter:
         schema = job.plan.context.schema
         populated = job.table.config.populate_meta_fields
         batch = PendingBatch(self.table, job.batch_id, job.pending.time, result.stats, schema, self._storage, populated)
-        refusal = find_refusal(self._validators, batch)
+        refusal = find_refusal((*self._validators, *job.checks), batch)
         if refusal is not None:
             raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")
 

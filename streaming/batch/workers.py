@@ -9,6 +9,7 @@ import pyarrow as pa
 from streaming.batch.frames import Frame
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
+from streaming.validators import Validator
 from table.keys.keygen import KeyExpressions
 from table.options.operation import Operation
 from table.services.service import Spread
@@ -75,6 +76,7 @@ class Batch:
         positions: where the query's sources stand; None: that is not recorded.
         frame: the rows as the caller's frame; None: a batch that was committed before is skipped, whatever it brings.
         driver_bytes: bytes of the rows, if they came to Spark's driver, which writes them; else 0.
+        checks: validators of this batch alone, beside those of the writer.
     """
 
     workers: Workers
@@ -88,3 +90,4 @@ class Batch:
     positions: BatchPositions | None = None
     frame: Frame | None = None
     driver_bytes: int = 0
+    checks: tuple[Validator, ...] = ()

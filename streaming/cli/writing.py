@@ -14,6 +14,7 @@ from streaming.batch.summary import BatchSummary
 from streaming.erasure import Erasure, erase
 from table.cli.arguments import add_command, add_options, load_options, load_storage_options, open_table, parse_pair
 from table.cli.output import UsageError, plural, say
+from table.scan.rows_beside import check_no_rows_beside, identity_of
 from table.scan.scan import make_scan
 from table.snapshot import Snapshot
 
@@ -103,7 +104,9 @@ def _delete(given: argparse.Namespace) -> int:
     schema = snapshot.load_schema() or pa.schema([])
     where = [(name, "=", _value(schema, name, text)) for name, text in given.where]
     if given.dry_run:
-        say([f"rows that would be deleted: {make_scan(snapshot.table, None, where).count()}"])
+        found = make_scan(snapshot.table, identity_of(snapshot.table, by_path=True), where).to_arrow()
+        check_no_rows_beside(snapshot.table, where, found)
+        say([f"rows that would be deleted: {len(found)}"])
         return 0
     sink = _sink(given)
     try:

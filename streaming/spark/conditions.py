@@ -17,13 +17,16 @@ from table.scan.predicate import Where, typed_terms
 from table.schema.avro_schema import COMMIT_TIME
 
 
-def spark_condition(where: Where | None, changes: ChangeRange | None, schema: pa.Schema) -> Column | None:
+def spark_condition(
+    where: Where | None, changes: ChangeRange | None, schema: pa.Schema, zone: str = "UTC"
+) -> Column | None:
     """The condition of a scan as a Spark column.
 
     Args:
         where: a condition that `table.scan.predicate.parse_where` has accepted; None means all rows.
         changes: the commits whose rows are wanted; None means all.
         schema: the table's columns (Arrow), meta columns included.
+        zone: the table's, of times that name none.
 
     Returns:
         None where the condition is an Arrow expression, or where Spark may evaluate it differently from Arrow.
@@ -32,9 +35,10 @@ def spark_condition(where: Where | None, changes: ChangeRange | None, schema: pa
     if where is not None:
         if isinstance(where, pc.Expression):
             return None
-        groups = typed_terms(where, schema)
-        if not all(compares_alike(schema.field(name).type, *rest) for group in groups for name, *rest in group):
-            return None
+        groups = typed_terms(where, schema, zone)
+        for name, *rest in (term for group in groups for term in group):
+            if name not in schema.names or not compares_alike(schema.field(name).type, *rest):
+                return None  # a field of a struct, or a comparison that Spark may see in another way
         condition = reduce(or_, [reduce(and_, [_compared(*term) for term in group]) for group in groups])
     return condition & _written_in(changes) if changes is not None else condition
 
@@ -51,7 +55,7 @@ def _compared(name: str, operator: str, value: Any) -> Column:
     if operator == "in":
         return _is_in(column, value)
     if operator == "not in":
-        return ~_is_in(column, value) | column.isNull()  # Arrow keeps nulls
+        return ~_is_in(column, value)
     other = F.lit(value)
     compared: Column = {
         "=": column == other,

@@ -68,4 +68,5 @@ def read_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but 
     table = HudiTable.open(path, storage_options)
     plan = plan_of(scan_of(table, parsed.options, columns, where), parsed.options)
     settings = hadoop_settings(urlsplit(os.fspath(path)).scheme, storage_options or {})
-    return FrameMaker(spark, plan, spark_condition(where, plan.changes, plan.schema), settings).make()
+    condition = spark_condition(where, plan.changes, plan.schema, table.config.timezone)
+    return FrameMaker(spark, plan, condition, settings).make()

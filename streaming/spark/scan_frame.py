@@ -27,6 +27,7 @@ from streaming.spark.schema import to_spark_ddl, to_spark_type
 from streaming.spark.split_rows import pack_splits, read_parcels
 from table.keys.sql_text import quote_name
 from table.log import get_logger
+from table.scan.hidden_floats import float_leaves
 from table.scan.plan import ScanPlan
 from table.scan.split import ScanSplit
 from table.scan.written_types import find_written_types
@@ -137,7 +138,7 @@ class FrameMaker:
         for field in written:
             present = to_spark_type(self.plan.schema.field(field.name).type)
             rows = rows.withColumn(field.name, F.col(quote_name(field.name)).cast(present))
-        return rows.filter(condition)
+        return _without_float_filters(rows.filter(condition), schema)
 
     def _read_by_python(self, slices: Sequence[FileSlice]) -> DataFrame:
         parcels = pack_splits([ScanSplit.of(self.plan, found) for found in slices])
@@ -163,6 +164,20 @@ def _spark_widens(written: pa.DataType, present: pa.DataType) -> bool:
     kinds = (written, present)
     are_numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
     return are_numbers or all(pa.types.is_decimal(kind) for kind in kinds)
+
+
+def _without_float_filters(rows: DataFrame, schema: pa.Schema) -> DataFrame:
+    """The same rows, in which Spark pushes no condition on floats down into the files.
+
+    Spark passes over row groups by least and greatest values, which leave NaN out, and to Spark NaN is greater than
+    all numbers: ``f > 5`` would lose it. Spark does not see through the case that stands for the column here.
+    """
+    hidden = {
+        field.name: F.when(F.col(quote_name(field.name)).isNotNull(), F.col(quote_name(field.name)))
+        for field in schema
+        if float_leaves([field.name], schema)
+    }
+    return rows.withColumns(hidden) if hidden else rows
 
 
 def _unless_without_connector(read: Callable[[], DataFrame], address: str) -> DataFrame | None:

@@ -18,7 +18,7 @@ from table.files.parquet.footer import MAGIC
 from table.files.parquet.value_bounds import MOST_BOUND_BYTES, is_text, lower_bound, upper_bound
 
 PhysicalValue = bool | int | float | str  # of binary columns a str with a character for each byte
-_NAN = float("nan")
+_INFINITE = float("inf")
 ALL_DIGITS = Context(prec=77)  # Python's decimals keep 28 digits unless they are told
 
 
@@ -28,8 +28,8 @@ class ColumnRange:
 
     Attributes:
         least: the least value, or a bound below it; None where there is no value.
-        greatest: the greatest value, or a bound above it. NaN counts as greater than all numbers, as far as the writer
-            saw it: footers leave it out.
+        greatest: the greatest value, or a bound above it. It is infinite where a NaN was seen: Hudi takes a bound that
+            is NaN as one that no number reaches, and loses numbers. Footers of other writers leave NaN out.
         values: rows, with nulls.
         nulls: rows without a value.
         size: compressed bytes; 0 in log files.
@@ -105,7 +105,7 @@ def _range_of_chunk(chunk: pq.ColumnChunkMetaData, kind: pq.ColumnSchema) -> Col
     if told.has_min_max:
         least, greatest = _physical(told.min_raw, kind), _physical(told.max_raw, kind)
     elif kind.physical_type in ("FLOAT", "DOUBLE"):
-        least = greatest = _NAN  # no value is a number
+        least = greatest = _INFINITE  # no value is a number
     else:
         return None
     return ColumnRange(least, greatest, count, nulls, size, uncompressed)
@@ -158,7 +158,8 @@ def _range_of_column(column: pa.ChunkedArray) -> ColumnRange | None:
         return _bounded(ends, kind, count, nulls)
     least, greatest = _plain(ends["min"], kind), _plain(ends["max"], kind)
     if pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py():
-        greatest = _NAN  # the least value is NaN where all are
+        greatest = _INFINITE
+        least = _INFINITE if least != least else least  # noqa: PLR0124 NaN where all are
     return ColumnRange(least, greatest, count, nulls)
 
 
@@ -183,8 +184,24 @@ def _plain(value: pa.Scalar, kind: pa.DataType) -> PhysicalValue:
 
 
 def _order(value: PhysicalValue) -> tuple[bool, Any]:
-    """Spark's and Java's order: NaN is greater than all numbers."""
-    return value != value, value  # noqa: PLR0124
+    """Spark's and Java's order: NaN is greater than all numbers, and equals itself."""
+    is_nan = value != value  # noqa: PLR0124
+    return is_nan, 0 if is_nan else value
+
+
+def covers(known: ColumnRange, found: ColumnRange) -> tuple[bool, bool]:
+    """Whether a range begins no later than another one, and whether it ends no earlier.
+
+    Args:
+        known: the range. A NaN in it, which Hudi tells and earlier versions of this project told, stands for infinity.
+        found: the other one.
+    """
+    if found.least is None or found.greatest is None:
+        return True, True
+    if known.least is None or known.greatest is None:
+        return False, False
+    least, greatest = (_INFINITE if end != end else end for end in (known.least, known.greatest))  # noqa: PLR0124
+    return _order(least) <= _order(found.least), _order(found.greatest) <= _order(greatest)
 
 
 def widen(ranges: Sequence[ColumnRange]) -> ColumnRange:

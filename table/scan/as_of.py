@@ -10,13 +10,14 @@ hudistream does not: a later compaction changes no earlier snapshot.
 
 import re
 from dataclasses import replace
-from datetime import date, datetime, timezone
+from datetime import date, datetime
 
 from table import clock
 from table.config.readable import check_can_read
 from table.errors import InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.scan.change_range import EARLIEST, ChangeRange, choose_range
+from table.scan.moments import moment_of
 from table.snapshot import Snapshot
 from table.timeline.active_timeline import find_instant
 from table.timeline.history import HistoryArchive
@@ -44,19 +45,8 @@ def instant_time_of(as_of: AsOf, zone: str, name: str = "as_of") -> str:
     if isinstance(as_of, str) and _INSTANT.fullmatch(as_of.strip()):
         digits = as_of.strip()
         return digits + "999" if len(digits) == 14 else digits
-    moment = as_of if isinstance(as_of, datetime) else _parse_iso(as_of, name)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc) if zone == "UTC" else moment.astimezone()
-    return clock.format_instant_time(round(moment.timestamp() * 1000), zone)
-
-
-def _parse_iso(as_of: str | date, name: str) -> datetime:
-    text = as_of.strip() if isinstance(as_of, str) else as_of.isoformat()
-    # Python 3.10 does not parse Z, and parses only fractions of three or six digits
-    text = re.sub(r"[zZ]$", "+00:00", text)
-    text = re.sub(r"\.(\d{1,6})", lambda found: "." + found[1].ljust(6, "0"), text)
     try:
-        return datetime.fromisoformat(text)
+        return clock.format_instant_time(round(moment_of(as_of, zone).timestamp() * 1000), zone)
     except ValueError as error:
         raise InvalidConfigError(
             f"{name}={as_of!r} is no time: give an instant time such as 20240229125959123, an ISO time such as "

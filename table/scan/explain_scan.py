@@ -74,9 +74,9 @@ def explain_plan(plan: ScanPlan) -> ScanExplanation:
                 if opened.fragment is None:
                     conformed += 1
                     continue
-                there = len(opened.fragment.row_groups)
-                kept = there
-                if plan.predicate is not None:
+                there = opened.fragment.metadata.num_row_groups
+                kept = opened.fragment.num_row_groups
+                if plan.predicate is not None and not opened.is_chosen:
                     kept = len(opened.fragment.subset(plan.predicate.expression, schema=plan.schema).row_groups)
                 groups, pruned = groups + there, pruned + there - kept
                 emptied += there > 0 and kept == 0

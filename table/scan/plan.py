@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from table.metadata_table.read_statistics import load_ranges
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.bounded_slices import boundable_columns, slice_guarantee
 from table.scan.change_range import ChangeRange
+from table.scan.hidden_floats import HiddenFloats, find_hidden
 from table.scan.partition_guarantee import guarantees_below, partition_guarantee
 from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
 from table.scan.read_slice import SliceContext, check_readable, deletion_named
@@ -94,6 +96,11 @@ class ScanPlan:
         wanted = dict.fromkeys(self.names)
         return pa.schema([self.schema.field(name) for name in (*wanted, *sorted(asked - wanted.keys()))])
 
+    @cached_property
+    def hidden(self) -> HiddenFloats | None:
+        """What bounds of floats hide from the condition; None where Arrow may prune by them."""
+        return find_hidden(self.predicate, self.schema)
+
     @property
     def shown(self) -> pa.Schema:
         """The columns of the result."""
@@ -143,7 +150,7 @@ def plan_scan(  # noqa: PLR0913 the fields of a `Scan`
         )
     stored, schema = load_read_schema(snapshot)
     names = checked_names(columns, schema, meta_columns=meta_columns)
-    predicate = parse_where(where, schema, key_columns_of(table.config, schema)) if where is not None else None
+    predicate = _predicate_of(table.config, where, schema)
     slices, pruning = _slices_of(snapshot, schema, predicate, lists_all=lists_all, confirms=confirms)
     if since is not None:
         predicate = changes.restrict(predicate) if changes is not None else predicate
@@ -157,6 +164,12 @@ def plan_scan(  # noqa: PLR0913 the fields of a `Scan`
     seen = max(snapshot.timeline.committed_times, default=None)
     context = SliceContext(table, snapshot.committed, stored)
     return ScanPlan(context, schema, names, predicate, tuple(slices), seen, pruning, changes, snapshot.cleans, snapshot)
+
+
+def _predicate_of(config: TableConfig, where: Where | None, schema: pa.Schema) -> Predicate | None:
+    if where is None:
+        return None
+    return parse_where(where, schema, key_columns_of(config, schema), config.timezone)
 
 
 def load_read_schema(snapshot: Snapshot) -> tuple[pa.Schema | None, pa.Schema]:

@@ -10,21 +10,26 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date, timezone
 from decimal import Decimal, InvalidOperation
+from functools import reduce
+from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
 from table.columns.near_name import did_you_mean
 from table.errors import InvalidConfigError
+from table.scan.moments import moment_of
 
 Where = Any  # pc.Expression | Sequence[tuple] | Sequence[Sequence[tuple]]
 
-_OPERATORS = ("=", "==", "!=", "<", ">", "<=", ">=", "in", "not in")
+_COMPARED = {"=": eq, "==": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge}
+_OPERATORS = (*_COMPARED, "in", "not in")
 _NOWHERE = LocalFileSystem()  # fragments need a file system; it is never used
 _EQUALS_TEXT = re.compile(r'\((?P<name>[^()"]+) == (?P<text>"(?:[^"\\]|\\.)*"|-?\d+)\)')
 
@@ -45,15 +50,17 @@ class Predicate:
     keys: pa.Array | None = None
 
 
-def parse_where(where: Where, schema: pa.Schema, key_columns: Sequence[str] = ()) -> Predicate:
+def parse_where(where: Where, schema: pa.Schema, key_columns: Sequence[str] = (), zone: str = "UTC") -> Predicate:
     """Parses a user's condition.
 
     Args:
         where: an expression; or tuples ``(column, operator, value)``, which all must be true; or a list of such lists,
-            of which one must be true. Operators: ``= == != < > <= >= in``, ``not in``. Text that is compared to a date,
-            a time or a number is converted.
+            of which one must be true. Operators: ``= == != < > <= >= in``, ``not in``. A field of a struct is
+            ``column.field``. Text that is compared to a date, a time or a number is converted. As in SQL, a comparison
+            with a null is true for no row: null differs from nothing, and ``not in`` a list with a null finds nothing.
         schema: the table's columns (Arrow), meta columns included.
         key_columns: columns that hold the record key, as text or as a whole number.
+        zone: the table's, ``UTC`` or ``LOCAL``: of times in tuples that name none.
 
     Raises:
         InvalidConfigError: a column is not in the table, or a value cannot be compared to it.
@@ -61,9 +68,9 @@ def parse_where(where: Where, schema: pa.Schema, key_columns: Sequence[str] = ()
     if isinstance(where, pc.Expression):
         keys = _keys_of_expression(where, schema, key_columns)
         return _bound(where, schema, keys)
-    typed = typed_terms(where, schema)
+    typed = typed_terms(where, schema, zone)
     try:
-        expression = pq.filters_to_expression(typed)
+        expression = _expression_of(typed, schema)
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise InvalidConfigError(f"where={where!r}: {error}") from error
     return _bound(expression, schema, _keys_of_groups(typed, key_columns))
@@ -84,26 +91,68 @@ def with_terms(where: Where | None, terms: Sequence[tuple[str, str, Any]]) -> Wh
     if where is None:
         return list(terms)
     if isinstance(where, pc.Expression):
-        return where & pq.filters_to_expression(list(terms))
+        return where & _expression_of([list(terms)])
     return [[*group, *terms] for group in _groups_of(where)]
 
 
-def typed_terms(where: Where, schema: pa.Schema) -> list[list[tuple[str, str, Any]]]:
-    """Lists of terms with values of the columns' types. All terms of at least one list must be true.
+def typed_terms(where: Where, schema: pa.Schema, zone: str = "UTC") -> list[list[tuple[str, str, Any]]]:
+    """Lists of terms with values of the columns' types and without nulls. All terms of at least one list must be true.
 
     Args:
         where: tuples, or lists of tuples; see `parse_where`.
         schema: the table's columns (Arrow), meta columns included.
+        zone: as in `parse_where`.
 
     Raises:
         InvalidConfigError: as `parse_where`.
     """
-    return [[_typed(term, schema) for term in group] for group in _groups_of(where)]
+    return [[_typed(term, schema, zone) for term in group] for group in _groups_of(where)]
+
+
+def find_column(name: str, schema: pa.Schema) -> tuple[tuple[str, ...], pa.DataType] | None:
+    """The path and the type (Arrow) of a column, or of a field of a struct (``column.field``); None: there is none.
+
+    Args:
+        name: as users write it; a column whose name has the dots comes first.
+        schema: the table's columns (Arrow).
+    """
+    if name in schema.names:
+        return (name,), schema.field(name).type
+    for at in (at for at, character in enumerate(name) if character == "."):
+        kind = schema.field(name[:at]).type if name[:at] in schema.names else None
+        inner = find_column(name[at + 1 :], pa.schema(list(kind))) if kind and pa.types.is_struct(kind) else None
+        if inner is not None:
+            return (name[:at], *inner[0]), inner[1]
+    return None
+
+
+def _expression_of(groups: Sequence[Sequence[tuple[str, str, Any]]], schema: pa.Schema | None = None) -> pc.Expression:
+    """Terms as an expression, with nulls as in SQL.
+
+    Args:
+        groups: terms, as `typed_terms` gives them.
+        schema: the table's columns (Arrow); None: no term names a field of a struct.
+    """
+
+    def compared(name: str, operator: str, value: Any) -> pc.Expression:
+        column = find_column(name, schema) if schema is not None else None
+        return _compared(ds.field(column[0] if column is not None and len(column[0]) > 1 else name), operator, value)
+
+    return reduce(or_, [reduce(and_, [compared(*term) for term in group]) for group in groups])
+
+
+def _compared(field: pc.Expression, operator: str, value: Any) -> pc.Expression:
+    if operator == "in":
+        return field.isin(value)
+    if operator == "not in":
+        return ~field.isin(value) & field.is_valid() if len(value) else pc.scalar(True)
+    return _COMPARED[operator](field, value)
 
 
 def _bound(expression: pc.Expression, schema: pa.Schema, keys: pa.Array | None) -> Predicate:
     try:
-        ds.dataset(schema.empty_table()).scanner(filter=expression)
+        # some kernels refuse types only when they get a row
+        pa.Table.from_pylist([{}], schema).filter(expression)
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InvalidConfigError(
@@ -137,22 +186,32 @@ def _is_term(term: Any) -> bool:
     )
 
 
-def _typed(term: tuple[str, str, Any], schema: pa.Schema) -> tuple[str, str, Any]:
+def _typed(term: tuple[str, str, Any], schema: pa.Schema, zone: str) -> tuple[str, str, Any]:
     name, operator, value = term
-    if name not in schema.names:
+    column = find_column(name, schema)
+    if column is None:
         raise InvalidConfigError(
             f"where={term!r}: the table has no column {name!r}; it has {', '.join(schema.names)}"
             f"{did_you_mean(name, schema.names)}"
         )
-    kind = schema.field(name).type
+    kind = column[1]
+    nothing = (name, "in", pa.array([], kind))
     if operator not in ("in", "not in"):
+        if _is_null(value):
+            return nothing
         if pa.types.is_integer(kind) and isinstance(value, float) and math.isfinite(value):
             return name, operator, _whole(operator, value)
-        return name, operator, _value(value, kind, term)
+        return name, operator, _value(value, kind, term, zone)
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise InvalidConfigError(f"where={term!r}: {operator!r} takes a list of values")
-    values = [_value(one, kind, term) for one in value]
+    values = [_value(one, kind, term, zone) for one in value if not _is_null(one)]
+    if operator == "not in" and any(map(_is_null, value)):
+        return nothing
     return name, operator, values or pa.array([], kind)
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or (isinstance(value, pa.Scalar) and not value.is_valid)
 
 
 def _whole(operator: str, value: float) -> int | float:
@@ -162,8 +221,10 @@ def _whole(operator: str, value: float) -> int | float:
     return math.floor(value) if operator in (">", "<=") else value
 
 
-def _value(value: Any, kind: pa.DataType, term: object) -> Any:
+def _value(value: Any, kind: pa.DataType, term: object, zone: str) -> Any:
     """Converts a value to the column's type for a comparison, text included."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return _moment(value, kind, term, zone)
     if pa.types.is_decimal(kind):
         return _decimal(value, kind, term)
     if not isinstance(value, str) or not (pa.types.is_temporal(kind) or pa.types.is_primitive(kind)):
@@ -171,6 +232,20 @@ def _value(value: Any, kind: pa.DataType, term: object) -> Any:
     try:
         return pa.scalar(value).cast(kind).as_py()
     except (pa.ArrowException, ValueError) as error:
+        raise InvalidConfigError(f"where={term!r}: {value!r} is no {kind}, the type of the column") from error
+
+
+def _moment(value: Any, kind: pa.DataType, term: object, zone: str) -> Any:
+    """A time with a zone: what names none is in the table's zone, as in `as_of`."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, pa.Scalar):
+        value = value.as_py()
+    if not isinstance(value, (str, date)):
+        return value
+    try:
+        return moment_of(value, zone).astimezone(timezone.utc)  # a list of times has one zone
+    except ValueError as error:
         raise InvalidConfigError(f"where={term!r}: {value!r} is no {kind}, the type of the column") from error
 
 

@@ -1,33 +1,36 @@
 """Reads the rows of a plan: Arrow reads many files at a time, and a bounded number of batches ahead.
 
 Files whose columns Arrow can convert to the table's types are read as one dataset. Arrow skips row groups by their
-statistics, decodes on all cores and keeps the order. Other slices (older files with other types, slices with log files)
+statistics, decodes on all cores and keeps the order. Where statistics hide rows from Arrow, this module chooses the row
+groups (`table.scan.hidden_floats`). Other slices (older files with other types, slices with log files)
 are read alone, several at a time.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from table.errors import CorruptFileError, HudiError
+from table.errors import CorruptFileError, HudiError, InvalidConfigError
 from table.files.base.stored_file import StoredBaseFile
+from table.scan.hidden_floats import PARQUET, unseen_groups
 from table.scan.partition_guarantee import partition_guarantee, with_folder_values
 from table.scan.plan import ScanPlan, each_at_once
 from table.scan.read_ahead import read_ahead
 from table.scan.read_slice import deletion_named, read_slice
 from table.view.file_group import FileSlice
 
-PARQUET = ds.ParquetFileFormat()
 FILES_AT_ONCE = 32  # open at a time, with their footers
 _MOST_FILES_AHEAD = 4
 _BYTES_AHEAD = 64 * 1024 * 1024  # of row groups, which Arrow decodes whole
 _BATCH_READAHEAD = 8
+_WANTED = "\0wanted"  # no column of a table has this name
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +40,13 @@ class _Opened:
     Attributes:
         found: the slice.
         fragment: its base file, if Arrow reads it in a dataset.
+        is_chosen: whether the fragment has only the row groups that may hold a wanted row, and Arrow would pass over
+            some of them.
     """
 
     found: FileSlice
     fragment: ds.ParquetFileFragment | None
+    is_chosen: bool = False
 
 
 def read_batches(plan: ScanPlan, limit: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -76,9 +82,39 @@ def read_rows(plan: ScanPlan, limit: int | None = None) -> pa.Table:
             tables += _read_alone(plan, run)
             continue
         with _damage_named(plan, run):
-            rows = _scanner(plan, run).to_table()
-        tables.append(_shown(plan, rows))
+            if not run[0].is_chosen:
+                tables.append(_shown(plan, _scanner(plan, run).to_table()))
+            else:
+                tables += [_shown(plan, rows) for rows in _filtered(plan, run)]
     return pa.concat_tables(tables)
+
+
+def count_rows(plan: ScanPlan) -> int:
+    """The number of rows, counted one by one: of files that Arrow reads only the condition's columns are read.
+
+    Args:
+        plan: of the scan; a column of it is read where a slice is read alone.
+
+    Raises:
+        CorruptFileError, StorageError: a file cannot be decoded or read.
+    """
+    count = 0
+    for run in _runs(plan):
+        if run[0].fragment is None:
+            count += sum(len(rows) for rows in _read_alone(plan, run))
+            continue
+        with _damage_named(plan, run), closing(_mask_scanner(plan, run).to_reader()) as reader:
+            count += sum(pc.sum(batch.column(0)).as_py() or 0 for batch in reader)
+    return count
+
+
+def _mask_scanner(plan: ScanPlan, run: Sequence[_Opened]) -> ds.Scanner:
+    """Whether each row is wanted; row groups that hold no wanted row are left out."""
+    wanted = plan.predicate.expression if plan.predicate is not None else pc.scalar(True)
+    found = [one.fragment for one in run if one.fragment is not None]
+    if not run[0].is_chosen:
+        found = [fragment.subset(wanted, schema=plan.schema) for fragment in found]
+    return ds.FileSystemDataset(found, plan.schema, PARQUET, None).scanner(columns={_WANTED: wanted})
 
 
 def _all_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
@@ -87,9 +123,9 @@ def _all_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
             for rows in _read_alone(plan, run):
                 yield from rows.to_batches()
             continue
-        with _damage_named(plan, run), closing(_scanner(plan, run).to_reader()) as reader:
-            for batch in reader:
-                yield from _shown(plan, pa.Table.from_batches([batch])).to_batches()
+        with _damage_named(plan, run), closing(_filtered(plan, run)) as pieces:
+            for rows in pieces:
+                yield from _shown(plan, rows).to_batches()
 
 
 def _runs(plan: ScanPlan) -> Iterator[list[_Opened]]:
@@ -99,7 +135,7 @@ def _runs(plan: ScanPlan) -> Iterator[list[_Opened]]:
         window = plan.slices[at : at + FILES_AT_ONCE]
         with ExitStack() as files:
             opened = open_slices(plan, window, needed, files)
-            for _, run in groupby(opened, key=lambda one: one.fragment is None):
+            for _, run in groupby(opened, key=lambda one: (one.fragment is None, one.is_chosen)):
                 yield list(run)
 
 
@@ -124,10 +160,13 @@ def open_slices(plan: ScanPlan, window: Sequence[FileSlice], needed: pa.Schema, 
             try:
                 with _damage_named(plan, [_Opened(found, None)]):
                     fits = reads_as(fragment.physical_schema, needed)
+                    chosen = unseen_groups(plan.hidden, fragment, known) if fits else None
+                    if chosen is not None:
+                        fragment = fragment.subset(row_group_ids=chosen)
             except BaseException:
                 source.close()
                 raise
-        return _Opened(found, fragment if fits else None), source
+        return _Opened(found, fragment if fits else None, chosen is not None), source
 
     opened = []
     for one, source in each_at_once(storage, open_one, window):
@@ -159,11 +198,24 @@ def _widens(stored: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pa.types.is_int32(stored) and pa.types.is_int64(wanted))
 
 
+def _filtered(plan: ScanPlan, run: Sequence[_Opened]) -> Generator[pa.Table, None, None]:
+    """The rows wanted, a batch of Arrow's at a time."""
+    with closing(_scanner(plan, run).to_reader()) as reader:
+        for batch in reader:
+            rows = pa.Table.from_batches([batch])
+            yield rows.filter(rows.column(_WANTED)) if run[0].is_chosen else rows
+
+
 def _scanner(plan: ScanPlan, run: Sequence[_Opened]) -> ds.Scanner:
+    """Arrow's scan of a run. Where bounds hide rows, the condition is a column: of a filter Arrow would prune by it."""
     dataset = ds.FileSystemDataset([one.fragment for one in run], plan.schema, PARQUET, None)
+    columns = {name: ds.field(name) for name in dict.fromkeys(plan.names)}
+    condition = plan.predicate.expression if plan.predicate is not None else None
+    if run[0].is_chosen:
+        columns[_WANTED], condition = condition, None
     return dataset.scanner(
-        columns={name: ds.field(name) for name in dict.fromkeys(plan.names)},
-        filter=plan.predicate.expression if plan.predicate is not None else None,
+        columns=columns,
+        filter=condition,
         batch_readahead=_BATCH_READAHEAD,
         fragment_readahead=_files_ahead(run),
     )
@@ -184,8 +236,16 @@ def _read_alone(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[pa.Table]:
 def _read_one(plan: ScanPlan, found: FileSlice) -> Iterator[pa.Table]:
     for stored in read_slice(plan.context, found, plan.needed):
         rows = with_folder_values(stored, plan.context.table.config, found.partition_path)
-        kept = rows.filter(plan.predicate.expression) if plan.predicate is not None else rows
+        try:
+            kept = rows.filter(plan.predicate.expression) if plan.predicate is not None else rows
+        except pa.ArrowException as error:
+            raise _refused(plan, error) from error
         yield _shown(plan, kept)
+
+
+def _refused(plan: ScanPlan, error: Exception) -> InvalidConfigError:
+    condition = plan.predicate.expression if plan.predicate is not None else None
+    return InvalidConfigError(f"where={condition}: it cannot be evaluated for the rows of the table: {error}")
 
 
 def _shown(plan: ScanPlan, rows: pa.Table) -> pa.Table:
@@ -195,7 +255,10 @@ def _shown(plan: ScanPlan, rows: pa.Table) -> pa.Table:
 
 @contextmanager
 def _damage_named(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[None]:
-    """Names the damaged file. Arrow does not name it, so the files are read again one by one until one fails."""
+    """Names the damaged file. Arrow does not name it, so the files are read again one by one until one fails.
+
+    Where none fails, the condition does: a value of some row cannot be converted or compared as it says.
+    """
     try:
         yield
     except HudiError:
@@ -207,5 +270,7 @@ def _damage_named(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[None]:
                 with StoredBaseFile(storage, one.found.base_file.path) as file:
                     for _ in file.read_stored(plan.needed.names):
                         pass
+        if plan.predicate is not None and isinstance(error, pa.ArrowException):
+            raise _refused(plan, error) from error
         paths = ", ".join(file.path for one in run for file in one.found.files)
         raise CorruptFileError(f"{paths} of {storage.base_uri!r} cannot be decoded: {error}") from error

@@ -1,6 +1,8 @@
 """Scan: a query of a table as a value. It reads nothing before its rows are needed."""
 
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,11 +16,12 @@ from table.notebook import ShownInNotebooks
 from table.scan.arrow_filesystem import arrow_filesystem
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.explain_scan import ScanExplanation, explain_plan
+from table.scan.hidden_floats import PARQUET, counts_right, unseen_groups
 from table.scan.partition_guarantee import partition_guarantee
 from table.scan.pinned import DEFAULT_LIFETIME_S, HeldPin, pinned, plan_pinned
 from table.scan.plan import ScanPlan, checked_names, each_at_once, load_read_schema, plan_scan
 from table.scan.predicate import Where
-from table.scan.read_plan import PARQUET, read_batches, read_rows, reads_as
+from table.scan.read_plan import count_rows, read_batches, read_rows, reads_as
 from table.scan.split import ScanSplit
 from table.view.file_group import FileSlice
 
@@ -142,35 +145,24 @@ class Scan(ShownInNotebooks):
     def to_dataset(self) -> ds.Dataset:
         """A ``pyarrow.dataset`` of the base files, for engines that push down columns and filters by themselves.
 
+        Arrow passes over row groups by least and greatest values, in which no NaN counts. So a filter of the dataset
+        that is true for NaN (``f != 3.0``, `is_nan`) can lose rows, and its ``count_rows(filter=…)`` can count NaN that
+        do not match. For such a condition use `where` with `to_batches`, `to_arrow` or `count`.
+
         Raises:
             HudiError: as `plan`.
             InvalidConfigError: there is a limit, or the condition names a column that is not among `columns`.
             UnsupportedTableError: a file has other types than the table has now, and Arrow cannot widen them; or a
-                slice has log files.
+                slice has log files; or Arrow would pass over a row for which the condition is true.
         """
         if self.limit is not None:
             raise InvalidConfigError(f"limit={self.limit}: a dataset has no limit; use to_batches() or to_arrow()")
         plan, pin = plan_pinned(self.table, self.plan, self.pin_s)
         try:
-            return self._as_dataset(plan)
+            return _dataset_of(plan)
         except BaseException:
             pin.release()
             raise
-
-    def _as_dataset(self, plan: ScanPlan) -> ds.Dataset:
-        outside = sorted(set(plan.needed.names) - set(plan.names))
-        if outside:
-            raise InvalidConfigError(
-                f"the condition needs the column {outside[0]!r}: add it to columns, or use to_batches() or to_arrow()"
-            )
-        filesystem = arrow_filesystem(self.table.storage)
-        fragments = list(
-            each_at_once(self.table.storage, lambda found: _fragment(plan, found, filesystem), plan.slices)
-        )
-        dataset = ds.FileSystemDataset(
-            [fragment for fragment in fragments if fragment is not None], plan.shown, PARQUET, filesystem
-        )
-        return dataset.filter(plan.predicate.expression) if plan.predicate is not None else dataset
 
     def to_pandas(self, **options: Any) -> Any:
         """All rows as a pandas DataFrame.
@@ -204,12 +196,13 @@ class Scan(ShownInNotebooks):
             HudiError: as `to_arrow`.
         """
         every = replace(self, columns=None, meta_columns=True)  # a condition may name any column
-        try:
-            rows: int = every.to_dataset().count_rows()
-        except HudiError:
-            reader = replace(every, columns=every.schema.names[:1]).to_batches()
-            rows = sum(batch.num_rows for batch in reader)
-        return rows
+        with pinned(self.table, every.plan, self.pin_s) as (plan, _):
+            if self.limit is None:
+                with suppress(HudiError, pa.ArrowException):  # the rows themselves then say what is wrong
+                    return int(_dataset_of(plan, counts=True).count_rows())
+            asked = plan.predicate.columns if plan.predicate is not None else frozenset()
+            one = replace(plan, names=tuple(name for name in plan.names if not asked or name in asked)[:1])
+            return min(count_rows(one), self.limit if self.limit is not None else sys.maxsize)
 
     def to_duckdb(self, connection: Any = None, name: str = "t") -> Any:
         """Registers the rows in a DuckDB connection as a view.
@@ -281,7 +274,29 @@ def _while_pinned(batches: Iterator[pa.RecordBatch], pin: HeldPin) -> Iterator[p
         pin.release()
 
 
-def _fragment(plan: ScanPlan, found: FileSlice, filesystem: PyFileSystem) -> ds.ParquetFileFragment | None:
+def _dataset_of(plan: ScanPlan, *, counts: bool = False) -> ds.Dataset:
+    """The base files of a plan.
+
+    Args:
+        plan: of the scan.
+        counts: whether rows are counted, which Arrow does by bounds where it can.
+    """
+    outside = sorted(set(plan.needed.names) - set(plan.names))
+    if outside:
+        raise InvalidConfigError(
+            f"the condition needs the column {outside[0]!r}: add it to columns, or use to_batches() or to_arrow()"
+        )
+    storage = plan.context.table.storage
+    filesystem = arrow_filesystem(storage)
+    opened = each_at_once(storage, lambda found: _fragment(plan, found, filesystem, counts=counts), plan.slices)
+    fragments = [fragment for fragment in opened if fragment is not None]
+    dataset = ds.FileSystemDataset(fragments, plan.shown, PARQUET, filesystem)
+    return dataset.filter(plan.predicate.expression) if plan.predicate is not None else dataset
+
+
+def _fragment(
+    plan: ScanPlan, found: FileSlice, filesystem: PyFileSystem, *, counts: bool
+) -> ds.ParquetFileFragment | None:
     if found.log_files:
         raise UnsupportedTableError(
             f"file group {found.file_id} in {found.partition_path!r} has log files: a dataset cannot merge them; use "
@@ -295,5 +310,11 @@ def _fragment(plan: ScanPlan, found: FileSlice, filesystem: PyFileSystem) -> ds.
     if not reads_as(fragment.physical_schema, plan.shown):
         raise UnsupportedTableError(
             f"{path} has other types than the table has now; a dataset cannot cast them: use to_batches() or to_arrow()"
+        )
+    by_bounds = not counts or counts_right(plan.predicate, fragment, plan.schema)
+    if not by_bounds or unseen_groups(plan.hidden, fragment, known) is not None:
+        raise UnsupportedTableError(
+            f"{path} has bounds of floats that hide a NaN or the sign of a zero from Arrow, and the condition may be "
+            "true for it: use to_batches() or to_arrow()"
         )
     return fragment

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hudistream import HudiTable, erase
 from streaming import arrow_sink
 from streaming.arrow_sink import ArrowSink
 from table import read_table
@@ -83,7 +84,7 @@ def test_a_row_that_another_writer_deletes_meanwhile_is_told(tmp_path, logs, mon
     def overtaken(table, columns, where):
         found = make(table, columns, where).to_arrow()
         with sink_of(path) as other:
-            other.delete(found.slice(0, 1))
+            other.delete(found.slice(0, 1).select(["id", "p"]))
         return ReadBefore(found)
 
     monkeypatch.setattr(arrow_sink, "make_scan", overtaken)
@@ -100,8 +101,58 @@ class ReadBefore:
     def __init__(self, found):
         self._found = found
 
-    def to_batches(self):
-        return self._found.to_reader()
+    def to_arrow(self):
+        return self._found
+
+
+SHARED = pa.table({"id": ["s1", "s1", "s2"], "p": ["a", "a", "a"], "v": [1, 2, 1]})
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_rows_that_share_a_key_go_together_or_not_at_all(tmp_path, table_type):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id", partition_by="p", operation="insert", table_type=table_type) as sink:
+        sink.write(SHARED)
+        with pytest.raises(InvalidConfigError, match="1 rows for which it is not true have the same .* 's1'"):
+            sink.delete(where=[("v", "=", 1)])
+    with pytest.raises(InvalidConfigError, match="nothing was deleted"):
+        erase(path, where=[("v", "=", 1)])
+    table = HudiTable.open(path)
+    assert table.count() == 3
+    table.delete([("id", "=", "s1")])
+    assert table.scan(["id", "v"]).to_arrow().to_pylist() == [{"id": "s2", "v": 1}]
+
+
+def test_the_same_key_in_another_partition_path_is_another_row(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id", partition_by="p", operation="insert") as sink:
+        sink.write(pa.table({"id": ["s1", "s1"], "p": ["a", "b"], "v": [1, 2]}))
+    assert HudiTable.open(path).delete([("v", "=", 1)]).rows_deleted == 1
+    assert HudiTable.open(path).scan(["p"]).to_arrow()["p"].to_pylist() == ["b"]
+    with ArrowSink(path, key="id", partition_by="p", operation="insert") as sink:
+        sink.write(pa.table({"id": ["s1"], "p": ["a"], "v": [1]}))
+    with pytest.raises(InvalidConfigError, match="'s1'"):  # an erasure goes by key alone
+        erase(path, where=[("v", "=", 1)])
+
+
+def test_what_came_since_the_look_is_judged_again(tmp_path, monkeypatch):
+    path, look = str(tmp_path / "t"), arrow_sink.check_no_rows_beside
+    with sink_of(path) as sink:
+        sink.write(rows(4))
+    looks = []
+
+    def overtaken(table, where, found):
+        looks.append(len(found))
+        look(table, where, found)
+        if len(looks) == 1:
+            with sink_of(path) as other:
+                other.write(rows(1).set_column(3, "v", pa.array([77])))
+
+    monkeypatch.setattr(arrow_sink, "check_no_rows_beside", overtaken)
+    with sink_of(path) as sink, pytest.raises(InvalidConfigError, match="not true"):
+        sink.delete(where=[("v", "<", 3)])
+    assert looks == [3, 3]
+    assert left(path) == [1, 2, 3, 77]
 
 
 def test_what_is_to_be_deleted_is_said_once(tmp_path):

@@ -11,6 +11,7 @@ from table.files.parquet.field_ids import (
     LOWER_EXACT,
     NULLS,
     NUM_VALUES,
+    OLD_UPPER,
     STATISTICS,
     TYPE,
     UNCOMPRESSED,
@@ -105,6 +106,18 @@ def has_inexact_bound(chunk: Struct) -> bool:
     """Whether the statistics of a chunk mark a bound as not exact, that is, not one of its values."""
     held = _statistics_of(chunk)
     return any(number in held and held[number].value is False for number in (UPPER_EXACT, LOWER_EXACT))
+
+
+def with_upper_bound(chunk: Struct, bound: bytes) -> Struct:
+    """A chunk whose upper bound is another one, which is none of its values; without bounds it stays as it is."""
+    held = _statistics_of(chunk)
+    if UPPER not in held:
+        return chunk
+    ours: Struct = {UPPER: Field(BINARY, bound), UPPER_EXACT: Field(FALSE, False)}
+    if OLD_UPPER in held:
+        ours[OLD_UPPER] = Field(BINARY, bound)
+    meta = {**field_value(chunk, CHUNK_META), STATISTICS: Field(STRUCT, dict(sorted({**held, **ours}.items())))}
+    return {**chunk, CHUNK_META: Field(STRUCT, meta)}
 
 
 def with_bounds(group: Struct, bounds: Mapping[tuple[bytes, ...], Bounds]) -> Struct:

@@ -1,14 +1,16 @@
-"""Bounds for copied chunks whose writer left the bounds out.
+"""Bounds for copied chunks of files that this project wrote before it gave them.
 
-Files that this project wrote before `table.files.parquet.value_bounds` existed lack bounds where values are long. Only
-these columns are decoded, and only when a row group is copied for the first time: the new file's footer says that it
-has all bounds (`Footer.has_all_bounds`). Encoding the whole row group again would cost the work of all its columns.
+Such files lack bounds where values are long (`table.files.parquet.value_bounds`), and the bounds of their floats leave
+NaN out (`table.files.parquet.nan_bounds`). Only these columns are decoded, and only when a row group is copied for the
+first time: the new file's footer says that it has all bounds (`Footer.has_all_bounds`). Encoding the whole row group
+again would cost the work of all its columns.
 """
 
 import pyarrow as pa
 
 from table.files.base.stored_file import StoredBaseFile
 from table.files.parquet.chunk_statistics import lacks_bounds, with_bounds
+from table.files.parquet.nan_bounds import find_nan, has_floats, with_open_bounds
 from table.files.parquet.row_groups import RowGroup, chunk_path, chunks_of, encode_group
 from table.files.parquet.value_bounds import as_bounds, find_extremes
 from table.schema.avro_schema import FILE_NAME
@@ -31,8 +33,12 @@ def group_with_bounds(stored: StoredBaseFile, number: int, schema: pa.Schema) ->
         return groups[number]
     group = groups[number].decoded
     lacking = {chunk_path(chunk)[0].decode() for chunk in chunks_of(group) if lacks_bounds(chunk)}
-    if not lacking:
+    names = {chunk_path(chunk)[0].decode() for chunk in chunks_of(group)}
+    floats = [field for field in schema if has_floats(field.type) and field.name in names]
+    if not lacking and not floats:
         return groups[number]
     wanted = pa.schema([field for field in schema if field.name in lacking])
-    extremes = find_extremes(stored.read_batches(wanted, [number]))
-    return encode_group(with_bounds(group, as_bounds(extremes)), number, FILE_NAME)
+    extremes = find_extremes(stored.read_batches(wanted, [number])) if lacking else {}
+    nan = find_nan(stored.read_batches(pa.schema(floats), [number])) if floats else frozenset()
+    bounded = with_open_bounds(with_bounds(group, as_bounds(extremes)), nan)
+    return encode_group(bounded, number, FILE_NAME)

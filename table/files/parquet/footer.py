@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import pyarrow.parquet as pq
+
 from table.errors import CorruptFileError
 from table.files.parquet.row_groups import RowGroup, field_value, fields_of_known_types, rows_of
 from table.files.parquet.thrift_compact import (
@@ -33,8 +35,9 @@ ENCRYPTED_MAGIC = b"PARE"
 TAIL_BYTES = 8  # length of the footer, magic
 
 SEAL_KEY = b"hudistream.footer"
-# says that no chunk lacks bounds because of long values: the next version need not look for such chunks
-BOUNDS_KEY, BOUNDS_COMPLETE = "hudistream.bounds", "complete"
+# says that no chunk lacks bounds because of long values, and that a finite upper bound of floats means "no NaN": the
+# next version need not look for such chunks. Files of earlier versions say "complete": NaN may lie outside of bounds.
+BOUNDS_KEY, BOUNDS_COMPLETE = "hudistream.bounds", "complete, NaN"
 _DIGITS = 8
 _NUMBERS_A_GROUP = 6
 
@@ -120,7 +123,7 @@ class Footer:
 
     @property
     def has_all_bounds(self) -> bool:
-        """Whether the footer says that no chunk lacks bounds because of long values. Older files do not say it."""
+        """Whether the footer says that all chunks have the bounds of this version. Files of older versions do not."""
         return self.is_sealed and self.key_values.get(BOUNDS_KEY) == BOUNDS_COMPLETE
 
     @cached_property
@@ -272,6 +275,18 @@ def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[st
     raw[at : at + _DIGITS] = _checksum(raw, at)
     raw += len(raw).to_bytes(4, "little") + MAGIC
     return raw
+
+
+def says_all_bounds(metadata: pq.FileMetaData) -> bool:
+    """As `Footer.has_all_bounds`, of a footer that Arrow has read.
+
+    Whoever writes the rows again with Arrow copies the entries, too. So the length in the seal has to be the footer's.
+    """
+    entries = metadata.metadata or {}
+    length = entries.get(SEAL_KEY, b"")[_DIGITS + 1 :].split(b" ", maxsplit=1)[0]
+    return bool(
+        entries.get(BOUNDS_KEY.encode()) == BOUNDS_COMPLETE.encode() and length == b"%d" % metadata.serialized_size
+    )
 
 
 def _find_seal(raw: bytes | bytearray) -> tuple[int, int] | None:

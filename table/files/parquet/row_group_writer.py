@@ -15,6 +15,7 @@ from table.files.parquet.chunk_statistics import TextStatistics, with_bounds, wi
 from table.files.parquet.dictionary_choice import DICTIONARY_BYTES, columns_with_dictionary
 from table.files.parquet.dictionary_statistics import as_write_statistics, columns_told_here, tell_dictionaries
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer
+from table.files.parquet.nan_bounds import find_nan, with_open_bounds
 from table.files.parquet.shared_chunk import encode_lead_page, find_shared_column, share_chunk
 from table.files.parquet.value_bounds import Extremes, Path, as_bounds, long_extremes
 from table.files.parquet.written_group import WrittenGroup, cut_groups
@@ -91,6 +92,7 @@ class _Encoder:
         self._form = schema, settings
         self._shifts: list[int] = []
         self._extremes: list[dict[Path, Extremes]] = []  # per row group: columns in which Arrow may leave out a bound
+        self._nan: list[frozenset[Path]] = []  # per row group: columns with a NaN
         self._told_here = told_here
         self._told: list[Mapping[Path, TextStatistics]] = []  # per row group: columns without Arrow's statistics
         self._writer = pq.ParquetWriter(
@@ -111,14 +113,15 @@ class _Encoder:
         self._writer.write_table(rows, row_group_size=len(rows))
         self._gathered.flush()
         self._extremes += long_extremes(rows.drop_columns(self._told_here), len(rows))
+        self._nan.append(find_nan([rows]))
         self._told.append(tell_dictionaries(rows, self._told_here))
 
     def finish(self) -> list[WrittenGroup]:
         """The written row groups, with their offsets in the file."""
         groups = cut_groups(self.close(), empty_footer(*self._form).before_rows, self._shifts)
         return [
-            _completed(group, extremes, told)
-            for group, extremes, told in zip(groups, self._extremes, self._told, strict=True)
+            _completed(group, extremes, nan, told)
+            for group, extremes, nan, told in zip(groups, self._extremes, self._nan, self._told, strict=True)
         ]
 
     def close(self) -> bytes:
@@ -131,12 +134,13 @@ class _Encoder:
 
 
 def _completed(
-    group: WrittenGroup, extremes: Mapping[Path, Extremes], told: Mapping[Path, TextStatistics]
+    group: WrittenGroup, extremes: Mapping[Path, Extremes], nan: frozenset[Path], told: Mapping[Path, TextStatistics]
 ) -> WrittenGroup:
-    """A row group with the statistics that Arrow left out."""
-    if not extremes and not told:
+    """A row group with the statistics that Arrow left out, and with bounds that hold for NaN."""
+    if not extremes and not nan and not told:
         return group
     bounded = with_bounds(group.decoded, as_bounds(extremes)) if extremes else group.decoded
+    bounded = with_open_bounds(bounded, nan) if nan else bounded
     return group.with_struct(with_text_statistics(bounded, told) if told else bounded)
 
 

@@ -8,7 +8,7 @@ from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS
 from table.config.table_config import load_table_config
 from table.errors import CorruptFileError, StorageError
 from table.files.base.stored_file import StoredBaseFile
-from table.files.column_ranges import ColumnRange, widen
+from table.files.column_ranges import ColumnRange, covers
 from table.hudi_table import HudiTable
 from table.metadata_table.file_lists import Failures
 from table.metadata_table.metadata_table import METADATA_FOLDER
@@ -108,7 +108,8 @@ def _wrong_of_path(
 
 
 def _not_covered(name: str, found: ColumnRange, known: ColumnRange) -> Iterable[str]:
-    if found.least is not None and widen([known, found]).least != known.least:
+    begins, ends = covers(known, found)
+    if not begins:
         yield f"the column {name!r} begins with {found.least!r}, and the statistics with {known.least!r}"
-    elif found.greatest is not None and widen([known, found]).greatest != known.greatest:
+    elif not ends:
         yield f"the column {name!r} ends with {found.greatest!r}, and the statistics with {known.greatest!r}"

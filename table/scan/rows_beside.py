@@ -1,0 +1,61 @@
+"""Rows that share a key with the rows of a condition, but do not fulfil it: a delete by key would take them, too."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from table.errors import InvalidConfigError
+from table.hudi_table import HudiTable
+from table.scan.predicate import Where, parse_where
+from table.scan.scan import Scan
+from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
+
+_NAMED = 5  # keys in an error
+
+
+def identity_of(table: HudiTable, *, by_path: bool) -> list[str]:
+    """The columns by which a delete finds a row.
+
+    Args:
+        table: the table.
+        by_path: whether a key is found in its partition path alone.
+    """
+    config = table.config
+    if config.populate_meta_fields:
+        return [*([PARTITION_PATH] if by_path else []), RECORD_KEY]
+    fields = [*(config.partition_fields if by_path else ()), *config.record_key_fields]
+    return list(dict.fromkeys(name.partition(".")[0] for name in fields))
+
+
+def check_no_rows_beside(table: HudiTable, where: Where, found: pa.Table) -> None:
+    """Refuses a condition that is true for some rows of a key, and not for others.
+
+    Args:
+        table: the table; its newest snapshot is asked.
+        where: as in `Scan`.
+        found: the rows that are to go, with the columns of `identity_of` alone.
+
+    Raises:
+        InvalidConfigError: it names keys.
+        HudiError: as `Scan.to_arrow`.
+    """
+    if not len(found):
+        return
+    names = found.column_names
+    every = Scan(table, meta_columns=True)
+    wanted = parse_where(where, every.schema, zone=table.config.timezone).expression
+    last = names[-1]
+    shares = ds.field(last).isin(pc.unique(found.column(last)))
+    others = Scan(table, tuple(names), shares & (~wanted | wanted.is_null())).to_arrow()
+    beside = others.join(found.group_by(names).aggregate([]), keys=names, join_type="left semi")
+    if not len(beside):
+        return
+    keys = pc.unique(beside.column(last))
+    shown = ", ".join(repr(key.as_py()) for key in keys[:_NAMED])
+    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+    raise InvalidConfigError(
+        f"where={where}: {len(beside)} rows for which it is not true have the same {last} as rows for which it is: "
+        f"{shown}{more}. A delete of {table.storage.base_uri!r} goes by record key and would take them, so nothing was "
+        "deleted: give a condition that takes all rows of a key or none (the keys themselves), or replace the "
+        "partition paths by the rows that stay (operation insert_overwrite)"
+    )

@@ -222,7 +222,6 @@ def test_dates_of_every_writer_are_read_and_ours_are_ints(name):
         ([pa.array([0], pa.int32()), pa.array([0], pa.int32())], False),
         ([], False),
     ],
-    ids=str,
 )
 def test_which_ordering_values_readers_take_for_none(columns, is_one):
     order = pa.table({f"c{number}": column for number, column in enumerate(columns)})

@@ -24,6 +24,7 @@ class Claim:
         path: of the file, relative to the table.
         rows: that it inserted or updated.
         is_log: whether it is a log file.
+        folds: whether a compaction wrote it: it has the rows of the slice that it continued, and no other ones.
     """
 
     group: Group
@@ -32,6 +33,7 @@ class Claim:
     path: str
     rows: int
     is_log: bool
+    folds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def claims_of(time: str, commit: CommitMetadata) -> Iterable[Claim]:
             continue
         continued = stat.prev_commit if stat.prev_commit.isdigit() else ""
         rows = stat.num_inserts + stat.num_update_writes
-        yield Claim((stat.partition_path, stat.file_id), time, continued, stat.path, rows, is_log)
+        yield Claim((stat.partition_path, stat.file_id), time, continued, stat.path, rows, is_log, commit.compacted)
 
 
 class Chains:
@@ -75,9 +77,14 @@ class Chains:
             waiting = self._waiting.setdefault(claim.group, {})
             if not claim.is_log:
                 newer = [one for one in waiting.values() if one.continued and one.continued < claim.time < one.time]
-                self.broken += [Break(claim, one) for one in newer]
+                self.broken += [Break(claim, one) for one in newer if not _is_same_slice(claim, one)]
                 self._waiting[claim.group] = {False: claim}
             elif self._logs_name_slices:
                 known = waiting.get(True)
                 if known is None or claim.continued < known.continued:
                     waiting[True] = claim
+
+
+def _is_same_slice(compaction: Claim, later: Claim) -> bool:
+    """Whether a later write folded the slice that a compaction beside it folded, too: it has the same rows."""
+    return compaction.folds and not later.is_log and later.continued == compaction.continued

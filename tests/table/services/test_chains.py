@@ -7,8 +7,8 @@ from table.services.check.chains import Chains, Claim
 GROUP = ("p", "f-0")
 
 
-def claim(time, continued="", *, is_log=False):
-    return Claim(GROUP, time, continued, f"p/{time}", 1, is_log)
+def claim(time, continued="", *, is_log=False, folds=False):
+    return Claim(GROUP, time, continued, f"p/{time}", 1, is_log, folds)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,9 @@ def claim(time, continued="", *, is_log=False):
         ([claim("1"), claim("2", "1"), claim("4", "1", is_log=True)], False, []),
         ([claim("1"), claim("2", "1"), claim("4", "1", is_log=True), claim("5", "2", is_log=True)], True, [("2", "4")]),
         ([claim("1"), claim("2", "1"), claim("4", "2", is_log=True), claim("6", "2")], True, []),
+        # a batch folded the slice into a base file beside a compaction that did the same
+        ([claim("1"), claim("2", "1", folds=True), claim("3", "1")], True, []),
+        ([claim("1"), claim("2", "1", folds=True), claim("3", "1", is_log=True)], True, [("2", "3")]),
         ([claim("1"), claim("2")], True, []),  # a new file group of the same id, as overwrites of buckets make
     ],
 )

@@ -33,6 +33,10 @@ class HudiSink(TableSink):
         order_by: column or columns that order the records of one key: the greatest value stays; without it, the record
             that arrives last stays.
         operation: the operation of a batch; ``upsert`` by default.
+        table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
+        index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
+        bad_rows: what becomes of rows that cannot be stored: ``fail`` (the batch fails, the default) or ``quarantine``.
+        schema: how columns that differ are taken: ``strict``, ``add`` (the default) or ``reconcile``.
         storage_options: options for fsspec's file system (keys, endpoint).
         validators: picklable callables that are called with a batch before its commit (`streaming.validators`) and may
             refuse it.

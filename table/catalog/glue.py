@@ -13,8 +13,8 @@ from table.options.catalog_settings import CatalogSettings
 
 _ADDED_AT_ONCE = 100  # the limits of BatchCreatePartition, BatchUpdatePartition and BatchDeletePartition
 _DROPPED_AT_ONCE = 25
-# Athena would look for a metadata table, which this project does not write
 _OF_OTHERS = ("Description", "Owner", "Retention", "TargetTable")
+# Athena lists the store: a table may lose its metadata table at any time
 _OWN_PARAMETERS = {"hudi.metadata-listing-enabled": "FALSE"}
 
 

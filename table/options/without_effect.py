@@ -13,7 +13,7 @@ _GROUPS = {
         hoodie.compaction.reverse.log.read
         hoodie.file.group.reader.enabled hoodie.merge.use.record.positions
     """,
-    "the metadata table beyond its lists of files: none of it is written": """
+    "the parts of the metadata table that hudistream does not write, and how the JVM makes the others": """
         _hoodie.metadata.ignore.spurious.deletes hoodie.file.listing.parallelism hoodie.metadata.auto.initialize
         hoodie.metadata.dir.filter.regex
         hoodie.metadata.index.async hoodie.metadata.index.bloom.filter.column.list

@@ -408,8 +408,8 @@ def _check_virtual_keys(options: WriteOptions, config: TableConfig) -> None:
             "Hudi reads such tables by SIMPLE and GLOBAL_SIMPLE alone; use one of these",
         ),
         (
-            options.clustering.inline,
-            "hoodie.clustering.inline=true",
+            options.clustering.way is not None,
+            f"{options.clustering.way}=true",
             "rows that are moved would not say which commit wrote them; leave it out",
         ),
         (

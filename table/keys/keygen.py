@@ -158,6 +158,7 @@ def url_encode_text(value: str) -> str:
     return re.sub("[" + re.escape(ESCAPED_CHARACTERS) + "]", lambda found: f"%{ord(found[0]):02X}", value)
 
 
+_CONTROL = re.compile(r"[\x01-\x1f\x7f]")
 NO_PARTITION_PATH = "no partition path can be made of the row: its text is no date of the configured form"
 
 
@@ -178,6 +179,12 @@ def partition_path_problem(path: str | None) -> str | None:  # noqa: PLR0911 a l
         return f"the partition path {path!r} lies in the table's metadata"
     if "\0" in path or any(len(part.encode()) > LONGEST_PART for part in parts):
         return f"the partition path {path[:40]!r}… has a part of more than {LONGEST_PART} bytes, or a NUL character"
+    control = _CONTROL.search(path)
+    if control is not None:
+        return (
+            f"the partition path {path!r} has the control character {control[0]!r}, with which readers cannot list the "
+            "folder: set hoodie.datasource.write.partitionpath.urlencode=true for a new table, or clean the value"
+        )
     if ":" in parts[0]:
         return f"the partition path {path!r} has a colon, which Hadoop takes for a scheme"
     return None

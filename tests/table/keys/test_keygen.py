@@ -60,7 +60,7 @@ def test_single_field_complex_keys_of_another_form_are_refused():
     ("path", "problem"),
     [("", None), ("eu", None), ("2023/11/14", None), ("a/b:c", None), ("..", "empty part"), ("a/../b", "empty part"),
      ("/a", "empty part"), ("a//b", "empty part"), ("a/", "empty part"), (".hoodie", "metadata"), ("eu:1", "colon"),
-     (None, "no date")],
+     ("a\tb", "urlencode"), ("a/b\x7f", "control character"), (None, "no date")],
 )  # fmt: skip
 def test_paths_that_cannot_be_folders_of_the_table(path, problem):
     said = partition_path_problem(path)

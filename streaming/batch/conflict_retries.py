@@ -58,7 +58,7 @@ class ConflictRetries:
                 progress.phase = "retry"
                 try:
                     if not self.wait(error, is_new=progress.is_new):
-                        raise error  # noqa: B904 it names its cause
+                        raise error
                 finally:
                     del error  # its traceback holds this frame, and the frame the writer with its lease
 

@@ -122,7 +122,7 @@ def explain_failure(snapshot: Snapshot, error: HudiError) -> HudiError:
     if not lost:
         if isinstance(error, CorruptFileError):
             way_out = "`hudistream accept-loss PATH` says what is damaged, and goes on without it"
-            return _placed(CorruptFileError(f"{error.args[0]}; {way_out}"), error)
+            error.args = (f"{error.args[0]}; {way_out}",)
         if not isinstance(error, LostDataError):
             return error
         moved = TimelineMovedError(f"the table changed while its files were compared with its commits: {error.args[0]}")

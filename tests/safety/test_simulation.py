@@ -267,7 +267,7 @@ def test_an_actor_that_never_ran_is_not_started_while_its_world_ends():
 # the version of the table where it is not the first one
 BY_SEED = {
     "a live writer that is undone": ("14: the living are left alone", worlds.build_several_writers, 0),
-    "a savepoint beside a clean, layout 2": ("10: services and operators take turns", worlds.build, 17, "8"),
+    "a savepoint beside a clean, layout 2": ("10: services and operators take turns", worlds.build, 273, "8"),
     "a compaction that missed a write, layout 2": (
         "14: a compaction knows every write before it", worlds.build_scheduled, 39, "8",
     ),
@@ -290,7 +290,7 @@ BY_SEED = {
         "14: a commit looks at what cleans took from its view", worlds.build_clustered, 1,
     ),
     "a completed file that comes back": ("4: a completed file does not come back", worlds.build_slow_batch, 39),
-    "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 3),
+    "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 69),
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 111),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 41),

@@ -56,8 +56,11 @@ class ConflictRetries:
             except HudiError as failed:
                 error = explain(failed)
                 progress.phase = "retry"
-                if not self.wait(error, is_new=progress.is_new):
-                    raise error  # noqa: B904 it names its cause
+                try:
+                    if not self.wait(error, is_new=progress.is_new):
+                        raise error
+                finally:
+                    del error  # its traceback holds this frame, and the frame the writer with its lease
 
     def wait(self, error: HudiError, *, is_new: bool) -> bool:
         """Waits until the batch can be written again. False: it cannot be.

@@ -24,22 +24,29 @@ def is_interruption(error: BaseException) -> bool:
     return _INTERRUPTED.search(str(error)) is not None
 
 
-def explain(error: HudiError, reopen: Callable[[], HudiTable | None], commits: CommitCache) -> HudiError:
-    """What a failure comes from: a task may have met a file that is gone or cut short.
+@dataclass(frozen=True)
+class Explainer:
+    """Says what a failure comes from: a task may have met a file that is gone or cut short.
 
-    Args:
-        error: what the batch raised.
+    Attributes:
         reopen: returns the table as it is now; None where there is none.
         commits: decoded commits of the table.
-
-    Returns:
-        As `explain_failure`; the error itself where it cannot come from a file of the table.
     """
-    is_of_task = error.partition_path is not None or isinstance(error, LostDataError)
-    if not is_of_task or isinstance(error, InvalidRecordError | CommitOutcomeUnknownError):
-        return error
-    table = reopen()
-    return explain_failure(Snapshot.load(table, commits=commits), error) if table is not None else error
+
+    reopen: Callable[[], HudiTable | None]
+    commits: CommitCache
+
+    def __call__(self, error: HudiError) -> HudiError:
+        """As `explain_failure`; the error itself where it cannot come from a file of the table.
+
+        Args:
+            error: what the batch raised.
+        """
+        is_of_task = error.partition_path is not None or isinstance(error, LostDataError)
+        if not is_of_task or isinstance(error, InvalidRecordError | CommitOutcomeUnknownError):
+            return error
+        table = self.reopen()
+        return explain_failure(Snapshot.load(table, commits=self.commits), error) if table is not None else error
 
 
 @dataclass(frozen=True)

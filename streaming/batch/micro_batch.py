@@ -13,7 +13,7 @@ from streaming.batch.bad_rows import check_bad_rows
 from streaming.batch.conflict_retries import ConflictRetries
 from streaming.batch.earlier_attempt import look_for_earlier_attempt
 from streaming.batch.exactly_once import Turn, check_name, find_turn
-from streaming.batch.failed_batch import BatchProgress, explain
+from streaming.batch.failed_batch import BatchProgress, Explainer
 from streaming.batch.inline_clustering import cluster_if_due
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
@@ -133,7 +133,7 @@ class MicroBatchWriter:
         self._cleanup = MarkerCleanup(storage)
         self._advice = PartitionAdvice()
         self._recovery = Recovery(options, self._commits, quarantine, self._cleanup)
-        self.progress = BatchProgress()
+        self.progress, self._explain = BatchProgress(), Explainer(self._opener.reopen, self._commits)
         self.running_listeners: list[Listener] = []
         weakref.finalize(self, threads.run_apart, self.lease.release, "hudistream-release")  # at the end of all, too
 
@@ -163,11 +163,7 @@ class MicroBatchWriter:
         self.progress.reset()
         try:
             with Progress(self.table, batch.batch_id, self.progress, self.running_listeners):
-                return retries.run(
-                    lambda: self._write_once(batch, options, timing),
-                    lambda failed: explain(failed, self._opener.reopen, self._commits),
-                    self.progress,
-                )
+                return retries.run(lambda: self._write_once(batch, options, timing), self._explain, self.progress)
         except Exception as error:
             me = WriterIdentity(batch.sink_id or self._options.sink.id, batch.query_id, self.lease.owner)
             if look_for_earlier_attempt(self.progress, self._storage, self._ledger, batch, me, error):
@@ -231,11 +227,9 @@ class MicroBatchWriter:
         clustered, failed = cluster_if_due(table, options, turn.identity, self.lease, batch.spread)
         if clustered is not None:
             self._forget_profiles()  # other files are small now
-        upkeep_errors += failed
         timing.end("after")
-        summary = summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors)
-        changes = job.agreed.schema_changes
-        return logged(replace(summary, schema_changes=changes, driver_bytes=batch.driver_bytes))
+        summary = summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors + failed)
+        return logged(replace(summary, schema_changes=job.agreed.schema_changes, driver_bytes=batch.driver_bytes))
 
     def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
         """Lets the workers write the rows, and makes them visible; None where there was nothing to commit."""

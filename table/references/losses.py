@@ -122,12 +122,14 @@ def explain_failure(snapshot: Snapshot, error: HudiError) -> HudiError:
     if not lost:
         if isinstance(error, CorruptFileError):
             way_out = "`hudistream accept-loss PATH` says what is damaged, and goes on without it"
-            return _placed(CorruptFileError(f"{error.args[0]}; {way_out}"), error)
+            error.args = (f"{error.args[0]}; {way_out}",)
         if not isinstance(error, LostDataError):
             return error
         moved = TimelineMovedError(f"the table changed while its files were compared with its commits: {error.args[0]}")
         return _placed(moved, error)
-    return _placed(lost_error(lost, snapshot.storage.base_uri), error)
+    found = _placed(lost_error(lost, snapshot.storage.base_uri), error)
+    found.partition_path, found.file_group = lost[0].named.partition_path, lost[0].named.file_id
+    return found
 
 
 def with_second_look(snapshot: Snapshot, plan: Callable[[CommittedInstants], Planned]) -> Planned:

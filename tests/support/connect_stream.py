@@ -14,7 +14,7 @@ from pyspark.sql.functions import lit
 
 from streaming import HudiSink, read_hudi
 from streaming.spark import scan_frame
-from table import CorruptFileError, HudiTable
+from table import HudiTable, LostDataError
 
 folder, table, checkpoint = sys.argv[1:]
 spark = (
@@ -74,8 +74,9 @@ with open(file, "r+b") as stored:
     stored.truncate(len(whole) - 1)
 try:
     HudiSink(table, options).write(frame.withColumn("p", lit("p9")))
-except CorruptFileError as error:
-    print("FAILED", error.partition_path, error.file_group in file, type(error.__cause__).__name__, flush=True)
+except LostDataError as error:
+    of_task = error.__cause__
+    print("FAILED", error.partition_path, error.file_group in file, type(of_task.__cause__).__name__, flush=True)
 with open(file, "wb") as stored:
     stored.write(whole)
 try:

@@ -257,6 +257,8 @@ def test_a_damaged_commit_does_not_keep_show_from_the_rest(tmp_path, capsys):
     first = HudiTable.open(path).load_timeline().completed_writes[0]
     with open(os.path.join(path, ".hoodie", first.file_name), "w") as file:
         file.write("{")
+    assert sum("INSERT" in line for line in answered(capsys, "show", path).splitlines()) == 2  # by its end record
+    os.remove(os.path.join(path, ".hoodie/.hudistream/ends", f"{first.time}.commit"))
     lines = answered(capsys, "show", path).splitlines()
     (damaged,) = [line for line in lines if first.time in line and "commit" in line]
     assert "INSERT" not in damaged

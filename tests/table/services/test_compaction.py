@@ -16,6 +16,7 @@ from tiers import quick
 from table import (
     CommitConflictError,
     InvalidConfigError,
+    LostDataError,
     StorageError,
     UnsupportedTableError,
     check,
@@ -418,7 +419,10 @@ def test_a_compaction_whose_files_are_gone_names_them(path, monkeypatch, is_late
         monkeypatch.setattr(compact_slice_module, "load_records", loses)
     else:
         delete_logs(path)
-    with pytest.raises(StorageError, match=r"\.log\.1_.*, which the compaction \d+ reads, is not there"):
+    told = (LostDataError, r"\.log\.1_.*, which commit \d+ wrote with \d+ rows, is not there")
+    if is_late:
+        told = (StorageError, r"\.log\.1_.*, which the compaction \d+ reads, is not there")
+    with pytest.raises(told[0], match=told[1]):
         compact(table, SETTINGS, FILES, schedules=False)
 
 

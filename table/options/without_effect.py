@@ -13,7 +13,7 @@ _GROUPS = {
         hoodie.compaction.reverse.log.read
         hoodie.file.group.reader.enabled hoodie.merge.use.record.positions
     """,
-    "the parts of the metadata table that hudistream does not write, and how the JVM makes the others": """
+    "the metadata table: parts that are not written here, and the JVM's own ways": """
         _hoodie.metadata.ignore.spurious.deletes hoodie.file.listing.parallelism hoodie.metadata.auto.initialize
         hoodie.metadata.dir.filter.regex
         hoodie.metadata.index.async hoodie.metadata.index.bloom.filter.column.list

@@ -297,7 +297,7 @@ def test_harmless_values_of_refused_keys_pass():
 def test_keys_without_effect_are_told_with_the_reason():
     told = parse_options({"hoodie.metadata.index.async": "true", "hoodie.metrics.graphite.host": "x"}).without_effect
     assert told == {
-        "hoodie.metadata.index.async": "the parts of the metadata table that hudistream does not write, and how the JVM makes the others",
+        "hoodie.metadata.index.async": "the metadata table: parts that are not written here, and the JVM's own ways",
         "hoodie.metrics.graphite.host": "the JVM's metrics reporters",
     }
 

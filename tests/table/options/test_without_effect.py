@@ -62,7 +62,7 @@ OWN_PARTS = (
 )
 REASONS = {
     "how the JVM's readers read": (r"read|merge\.type|file\.group\.reader|record\.positions", JVM),
-    "the parts of the metadata table that hudistream does not write, and how the JVM makes the others": (
+    "the metadata table: parts that are not written here, and the JVM's own ways": (
         r"metadata|file\.listing", no_file(r"\.hoodie/metadata/"),
     ),
     "eventually consistent stores: every one supported is consistent now": (r"consistency", JVM),

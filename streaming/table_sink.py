@@ -83,7 +83,7 @@ class TableSink:
         """Shows editors and ``help`` the parameters: Python would take those of `__new__`."""
         super().__init_subclass__(**given)
         shown = signature(cls.__init__)
-        cls.__signature__ = shown.replace(parameters=[*shown.parameters.values()][1:])
+        cls.__signature__ = shown.replace(parameters=[*shown.parameters.values()][1:])  # type: ignore[attr-defined]
 
     def __new__(cls, *args: object, **given: object) -> "TableSink":  # noqa: PYI034 Self is younger than Python 3.10
         """Refuses a call without a path, or with an unknown name, in the name of the sink itself (TypeError)."""

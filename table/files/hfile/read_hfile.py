@@ -86,8 +86,12 @@ class HFile:
         self._keys: list[bytes] = []  # the first key of each data block
         self._offsets: list[int] = []
         self._sizes: list[int] = []
-        if fields.get(_BLOCKS, 0) and self.entry_count:
-            self._add_root(self._section(fields[_INDEX_AT], ROOT_INDEX), fields[_BLOCKS], fields.get(_LEVELS, 1))
+        if fields.get(_BLOCKS, 0):
+            try:
+                self._add_root(self._section(fields[_INDEX_AT], ROOT_INDEX), fields[_BLOCKS], fields.get(_LEVELS, 1))
+            except (CorruptFileError, ValueError, KeyError, struct.error):
+                if self.entry_count:  # a file without entries need not have an index
+                    raise
 
     def _section(self, offset: int, magic: bytes) -> bytes:
         block = decode_block(self._file, offset, self._codec)

@@ -13,7 +13,6 @@ from table.config.writable import check_can_write, check_has_meta_fields
 from table.errors import (
     ActionPendingError,
     CommitOutcomeUnknownError,
-    HudiError,
     InvalidConfigError,
     UnsupportedTableError,
     WriteConflictError,
@@ -28,7 +27,7 @@ from table.references.losses import check_inputs, with_second_look
 from table.services.clustering.cluster_group import cluster_group
 from table.services.clustering.plan import choose_partitions, order_number, plan_clustering
 from table.services.rewriting import Rewriting
-from table.services.rollback.rollback import end_own
+from table.services.rollback.give_up import give_up
 from table.services.runner import PieceRunner
 from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
@@ -125,7 +124,7 @@ def cluster_held(
         lease.beat_for(None)  # the commit may yet appear: the next writer finds out
         raise
     except BaseException:
-        _undo(pending, lease)
+        give_up(pending, lease)
         raise
     lease.beat_for(None)
     return conclude(table, pending.time, plan, stats)
@@ -268,20 +267,6 @@ def write_groups(
     piece = partial(cluster_group, rewriting.context, rewriting.reading, ordering, plan.groups)
     read_mb = sum(group.metrics.get("TOTAL_IO_READ_MB", 0.0) for group in plan.groups)
     return runner.run(piece, len(plan.groups), read_mb)
-
-
-def _undo(pending: PendingCommit, lease: Lease) -> None:
-    """Rolls the clustering back at once. If that fails, the next writer rolls it back."""
-    lease.beat_for(None)
-    try:
-        end_own(pending, lease.owner)
-    except HudiError as error:
-        log.warning(
-            "rollback_left_to_next_batch",
-            table=pending.seen.storage.base_uri,
-            instant_time=pending.time,
-            error=str(error),
-        )
 
 
 def conclude(table: HudiTable, time: str, plan: ClusteringPlan, stats: tuple[WriteStat, ...]) -> ClusteringOutcome:

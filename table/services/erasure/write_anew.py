@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from table.config.writable import check_can_write, check_has_meta_fields
-from table.errors import CommitOutcomeUnknownError, HudiError
+from table.errors import CommitOutcomeUnknownError
 from table.files.names import build_write_token
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -12,7 +12,7 @@ from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.services.held_to_write import held_to_write
 from table.services.rewriting import Rewriting
-from table.services.rollback.rollback import end_own
+from table.services.rollback.give_up import give_up
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
@@ -65,7 +65,7 @@ def write_anew(table: HudiTable, paths: Collection[str], options: WriteOptions) 
         except CommitOutcomeUnknownError:
             raise
         except BaseException:
-            _undo(pending, lease)
+            give_up(pending, lease)
             raise
         finally:
             lease.beat_for(None)
@@ -113,17 +113,3 @@ def _write_file(context: WriteContext, file: BaseFile, number: int) -> WriteStat
         raise
     attempt.flushes.wait()
     return stat
-
-
-def _undo(pending: PendingCommit, lease: Lease) -> None:
-    """Rolls the commit back at once. If that fails, the next writer rolls it back."""
-    lease.beat_for(None)
-    try:
-        end_own(pending, lease.owner)
-    except HudiError as error:
-        log.warning(
-            "rollback_left_to_next_batch",
-            table=pending.seen.storage.base_uri,
-            instant_time=pending.time,
-            error=str(error),
-        )

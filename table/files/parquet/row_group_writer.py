@@ -104,6 +104,7 @@ class _Encoder:
             dictionary_pagesize_limit=DICTIONARY_BYTES,
             store_schema=False,
             write_statistics=as_write_statistics(schema, told_here),
+            write_page_checksum=True,
         )
 
     def write(self, rows: pa.Table) -> None:

@@ -221,7 +221,7 @@ def _to_look_at(
         yield (
             Verdict.LOOK,
             (
-                f"the completed file of {facts.damaged_commits[-1]} is empty or torn, and Hudi's readers lose its rows: "
+                f"the completed file of {facts.damaged_commits[-1]} is empty or torn: readers of Hudi lose its rows; "
                 "the next sink that starts writes it again from its end record, or `hudistream check --repair`"
             ),
         )

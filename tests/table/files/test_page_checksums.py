@@ -17,9 +17,9 @@ from table.files.base.stored_file import StoredBaseFile
 from table.files.log.framing import BlockType, scan_blocks
 from table.files.parquet.page_checksums import CHECKSUM, ChunkProof, split_pages, summed_again
 from table.files.parquet.row_groups import chunk_extent, chunk_path, chunks_of
-from table.user_table import HudiTable
 from table.services.check.check import check
 from table.storage.local import LocalStorage
+from table.user_table import HudiTable
 
 # row groups of some hundred rows, with keys that share the chunk of their column
 SMALL = {**form_of(6, "COPY_ON_WRITE"), "hoodie.parquet.block.size": "20000"}

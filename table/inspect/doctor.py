@@ -19,6 +19,7 @@ from table.metadata_table.statistics import agree_columns
 from table.options.choices import ConcurrencyMode, TableType
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.scan.stored_key import find_stored_key
+from table.services.rollback.rollback import WRITES
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.storage.opening import open_storage
@@ -29,6 +30,7 @@ from table.transaction.heartbeat import find_live_writer
 from table.transaction.holder import find_standing_holder
 from table.transaction.lease_record import describe_holder
 from table.transaction.membership import is_open
+from table.transaction.planned_clusterings import is_left_alone
 
 _KEEPS_VERSION = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")
 _AT_ONCE = "a JVM writer that works at the same time must have a lock in common, and set hoodie.metadata.enable=false"
@@ -179,14 +181,17 @@ def _examine_pending(snapshot: Snapshot, options: WriteOptions) -> list[Finding]
         if writer is not None:
             who = f"sink {writer.sink_id!r}, query {writer.query_id!r}"
             findings.append(Finding("stop", f"{instant.file_name} is being written by a live writer ({who})"))
-        elif instant.action in (Action.COMMIT, Action.DELTA_COMMIT):
+        elif instant.action in WRITES and is_left_alone(snapshot, instant):
+            text = f"{instant.file_name} is a planned clustering: batches leave its file groups alone until it ends"
+            findings.append(Finding("note", text))
+        elif instant.action in WRITES:
             findings.append(Finding("note", f"{instant.file_name} is of a dead writer; the next batch rolls it back"))
         elif instant.action is Action.COMPACTION:
             text = f"{instant.file_name} is pending; the next compaction, or `hudistream compact`, carries it out"
             findings.append(Finding("note", text))
         elif instant.action is Action.ROLLBACK:
             findings.append(Finding("note", f"{instant.file_name} died; the next batch finishes it"))
-        elif instant.action in (Action.REPLACE_COMMIT, Action.RESTORE):
+        elif instant.action is Action.RESTORE:
             findings.append(Finding("stop", f"{instant.file_name} is pending: finish it with its own writer"))
     return findings
 

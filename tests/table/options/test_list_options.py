@@ -1,7 +1,8 @@
 import pytest
 
-from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.keys import ALIASES, HONOURED
 from table.options.list_options import OptionClass, list_options
+from table.options.refused import REFUSED
 from table.options.without_effect import WITHOUT_EFFECT
 from table.options.write_options import WriteOptions, parse_options
 

@@ -121,7 +121,7 @@ class CatalogSettings(Settings):
     meta_enabled: bool = option(default=False, kind=Flag())
     mode: CatalogKind | None = option(None, OneOf(CatalogKind, what="catalog"))
     tool: CatalogKind | None = option(None, SYNC_TOOLS)
-    uris: tuple[str, ...] | None = option(None, Names())
+    uris: tuple[str, ...] | None = option(None, Names("addresses such as thrift://host:9083, separated by commas"))
     database: str = option("default", Text())
     table: str | None = option(None, Text())
     partition_fields: tuple[str, ...] | None = option(None, Names())

@@ -89,6 +89,7 @@ REFUSED: Refusals = MappingProxyType(
             ),
         ),
         "write.buffer.sort.enabled": (("false",), "upserts and inserts are not sorted within a file"),
+        "write.buffer.sort.keys": (("",), "upserts and inserts are not sorted within a file"),
         "compaction.sequence": (("FIFO",), "compactions are carried out in the order of their requests"),
         "hoodie.clustering.plan.strategy.class": (
             ("org.apache.hudi.client.clustering.plan.strategy.SparkSizeBasedClusteringPlanStrategy",),

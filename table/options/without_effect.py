@@ -127,14 +127,16 @@ _GROUPS = {
         hoodie.memory.writestatus.failure.fraction hoodie.write.buffer.limit.bytes
         hoodie.write.buffer.record.cache.limit hoodie.write.buffer.record.sampling.rate
         hoodie.write.executor.disruptor.buffer.limit.bytes hoodie.write.executor.disruptor.wait.strategy
-        hoodie.write.executor.type write.batch.size write.merge.max_memory write.sort.memory write.task.max.size
+        hoodie.write.executor.type write.batch.size write.buffer.size write.memory.segment.page.size
+        write.merge.max_memory write.sort.memory write.task.max.size
     """,
     "tasks: as many as hoodie.upsert.shuffle.parallelism and its like say": """
         clustering.tasks hoodie.archive.delete.parallelism hoodie.errortable.insert.shuffle.parallelism
         hoodie.errortable.upsert.shuffle.parallelism hoodie.file.listing.parallelism
         hoodie.finalize.write.parallelism hoodie.global.index.reconcile.parallelism
         hoodie.global.simple.index.parallelism hoodie.rollback.parallelism hoodie.simple.index.parallelism
-        hoodie.bloom.index.parallelism write.bucket_assign.tasks write.index_bootstrap.tasks write.tasks
+        hoodie.bloom.index.parallelism write.bucket_assign.tasks write.incremental.job.graph.generation
+        write.index_bootstrap.tasks write.tasks
     """,
     "DataFrames: none is cached": """
         hoodie.bloom.index.input.storage.level hoodie.bloom.index.use.caching hoodie.record.index.input.storage.level

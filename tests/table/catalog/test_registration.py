@@ -191,7 +191,19 @@ def test_a_property_without_a_value_is_refused():
         ({}, {"t", "t_ro", "t_rt"}),
         ({"hoodie.meta.sync.sync_snapshot_with_table_name": "false"}, {"t_ro", "t_rt"}),
         ({"hoodie.datasource.meta.sync.glue.table_name": "x"}, {"x", "x_ro", "x_rt"}),
+        ({f"{SYNC}skip_ro_suffix": "true"}, {"t", "t_rt"}),
+        ({f"{SYNC}table.strategy": "RT"}, {"t"}),
     ],
 )
 def test_the_views_of_a_merge_on_read_table(tmp_path, given, views):
     assert set(registered_as(tmp_path, "MERGE_ON_READ", **given)) == views
+
+
+@pytest.mark.parametrize(("given", "made"), [({}, True), ({"hive_sync.auto_create_db": "false"}, False)])
+def test_a_database_is_made_unless_it_is_not_to_be(tmp_path, given, made):
+    catalog, path = FakeCatalog(), str(tmp_path / "t")
+    with ArrowSink(path, key="id") as sink:
+        sink.write(pa.table({"id": ["a"]}), 0)
+    catalog.databases.add("default")
+    sync_table(HudiTable.open(path), catalog, parse_options(given).options.catalog)
+    assert ("create_database" in catalog.calls) is made

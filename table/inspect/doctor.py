@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from table import clock
-from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
+from table.config.metadata_indexes import STATISTICS
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
@@ -116,7 +116,7 @@ def _examine_free_place(storage: Storage, options: WriteOptions | None) -> list[
 def _examine_statistics(table: HudiTable, options: WriteOptions | None) -> list[Finding]:
     """Whether the next batch maintains the statistics of the metadata table, or drops them."""
     named = ", ".join(sorted(table.config.metadata_indexes & STATISTICS))
-    why = "the options say so" if options is not None and options.table.column_stats_enabled is False else ""
+    why = "the options say so" if STATISTICS in (options.table.dropped_indexes.values() if options else ()) else ""
     try:
         schema = Snapshot.load(table).load_schema()
         agree_columns(load_statistics(table.storage, table.config), schema or pa.schema([]), None)
@@ -132,8 +132,8 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     kind = f"table {config.name!r}: version {config.version}, {config.table_type}, keys by {config.keygen_type}"
     findings = [Finding("ok", kind)]
     drops = options is not None and options.table.metadata_enabled is False
-    dropped = {RECORD_INDEX} if options is not None and options.table.record_index_enabled is False else set()
-    left = frozenset() if drops else config.metadata_indexes - dropped
+    dropped = frozenset[str]().union(*(options.table.dropped_indexes.values() if options is not None else ()))
+    left = frozenset() if drops else config.metadata_indexes - (dropped - STATISTICS)
     checked = replace(config, metadata_partitions=",".join(sorted(left)))
     if drops and config.metadata_partitions.strip():
         findings.append(Finding("note", f"the metadata table ({config.metadata_partitions}) will be dropped"))

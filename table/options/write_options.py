@@ -1,7 +1,7 @@
 """Options: ``hoodie.*`` strings as users write them -> one frozen, typed value (pure).
 
-Every key falls into one of three classes: honoured or refused (`table.options.keys`; ignoring a refused key would
-change results), or without effect here (`table.options.without_effect`; the log names it once).
+Every key falls into one of three classes: honoured (`table.options.keys`), refused (`table.options.refused`; ignoring
+it would change results), or without effect here (`table.options.without_effect`; the log names it once).
 Old, new and Flink spellings are accepted. Any other key is an error with the nearest name.
 """
 
@@ -33,12 +33,13 @@ from table.options.groups import (
     LogFileSettings,
     ServiceSettings,
 )
-from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.keys import ALIASES, HONOURED
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
+from table.options.refused import REFUSED
 from table.options.rules import check_clean_spellings, check_sort_columns, checked_retention, choose_bloom_type
 from table.options.vocabulary import Vocabulary, sort_keys
-from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
+from table.options.without_effect import MISSED, WITHOUT_EFFECT, WITHOUT_EFFECT_EXCEPT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_groups import (
     GROUPS,
     OPERATION,
@@ -186,10 +187,17 @@ def _as_group(name: str, given: Any) -> Any:
 
 @dataclass(frozen=True)
 class ParsedOptions:
-    """Typed options, and the keys without effect, each with the reason."""
+    """Typed options, and the keys without effect.
+
+    Attributes:
+        options: the typed options.
+        without_effect: key -> why it has no effect.
+        missed: those of them by whose value the user may wait for what does not come.
+    """
 
     options: WriteOptions
     without_effect: Mapping[str, str]
+    missed: frozenset[str] = frozenset()
 
 
 def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> ParsedOptions:
@@ -205,12 +213,18 @@ def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> P
     """
     with hiding(options):
         found = sort_keys(options, _VOCABULARY)
-        return ParsedOptions(_build(found.honoured, base_path), found.without_effect)
+        missed = frozenset(key for key in found.without_effect if _is_missed(key, options[key]))
+        return ParsedOptions(_build(found.honoured, base_path), found.without_effect, missed)
+
+
+def _is_missed(key: str, value: Any) -> bool:
+    return key in MISSED and str(value).strip().lower() not in {harmless.lower() for harmless in ("", *MISSED[key])}
 
 
 def _reason_without_effect(key: str) -> str | None:
-    by_prefix = (reason for prefix, reason in WITHOUT_EFFECT_PREFIXES.items() if key.startswith(prefix))
-    return WITHOUT_EFFECT.get(key) or next(by_prefix, None)
+    if key in WITHOUT_EFFECT or key.startswith(WITHOUT_EFFECT_EXCEPT):
+        return WITHOUT_EFFECT.get(key)
+    return next((reason for prefix, reason in WITHOUT_EFFECT_PREFIXES.items() if key.startswith(prefix)), None)
 
 
 def _unknown(key: str) -> str:

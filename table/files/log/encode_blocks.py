@@ -100,6 +100,7 @@ def _parquet_content(rows: pa.Table, avro_schema: str, base: BaseFileSettings) -
         rows.schema,
         compression=base.codec,
         compression_level=base.level,
+        data_page_size=base.page_bytes,
         store_schema=False,
         write_page_checksum=True,
     ) as writer:

@@ -162,7 +162,7 @@ def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[Partition
     snapshot = Snapshot.load(table)
     needs = _needs_of(see_live_pins(table.storage), table, settings)
     facts = _load_facts(snapshot, settings, CleanerMemory().load_last_clean(snapshot), needs)
-    for path in snapshot.list_partition_paths():
+    for path in filter(settings.takes, snapshot.list_partition_paths()):
         yield _judge_partition(facts, path, snapshot.listing.list_files(path))
 
 
@@ -190,7 +190,12 @@ def _load_facts(snapshot: Snapshot, settings: CleanSettings, last: CleanMetadata
     return Facts(
         snapshot,
         settings,
-        earliest_to_retain(timeline, settings, clock.format_instant_time(oldest_ms, snapshot.config.timezone)),
+        earliest_to_retain(
+            timeline,
+            settings,
+            clock.format_instant_time(oldest_ms, snapshot.config.timezone),
+            last.plan.earliest[0] if last is not None and last.plan.earliest is not None else None,
+        ),
         last,
         tuple(savepoint.time for savepoint in timeline.completed_of(Action.SAVEPOINT)),
         protection,
@@ -288,7 +293,8 @@ def _judge_chosen(facts: Facts, memory: CleanerMemory) -> tuple[Iterable[Partiti
         later = {path for path in chosen if memory.held.may_skip(path, last_touched.get(path, ""), facts.needs.recent)}
         memory.follow(facts.snapshot)
         return (_judge_known(facts, path, memory.folders) for path in sorted(chosen - later)), sorted(later)
-    return (_judge_partition(facts, path, entries) for path, entries in facts.snapshot.listing.walk()), []
+    walked = ((path, entries) for path, entries in facts.snapshot.listing.walk() if settings.takes(path))
+    return (_judge_partition(facts, path, entries) for path, entries in walked), []
 
 
 def _judge_known(facts: Facts, path: str, folders: KnownFolders) -> PartitionFates:

@@ -171,7 +171,8 @@ def options_page() -> str:
         "",
         "## Without effect",
         "",
-        "These keys are accepted. The log names each one once, with the reason.",
+        "These keys are accepted. The log names each one once, with the reason: as a WARNING where its user may wait",
+        "for an effect.",
         "",
         *_without_effect(rows[OptionClass.WITHOUT_EFFECT]),
     ]

@@ -1,0 +1,50 @@
+"""Changes of one table -> rows for a sink of another one."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import pyarrow as pa
+
+from table.scan.feed.upserts import upserts_of
+
+if TYPE_CHECKING:  # pyspark is needed where Spark's rows are given, and nowhere else
+    from pyspark.sql import DataFrame
+
+
+@overload
+def as_upserts(rows: pa.Table, *, moved_by: Sequence[str] = ()) -> pa.Table: ...
+
+
+@overload
+def as_upserts(rows: "DataFrame", *, moved_by: Sequence[str] = ()) -> "DataFrame": ...
+
+
+def as_upserts(rows: Any, *, moved_by: str | Sequence[str] = ()) -> Any:
+    """Makes rows for a sink of the rows of a change feed, so that its table follows the other one, deletes included.
+
+    ``rows = as_upserts(spark.readStream.format("hudistream").option("deletes", "true").load(path))``, then
+    ``rows.writeStream.foreachBatch(HudiSink(other, key="id"))``
+
+    Give the sink no `order_by`, or the one of the table that is followed: the changes come in the order of its commits.
+    Change the rows afterwards, not before: a row that the next table is to lack needs its delete. A filter on a value
+    that changes belongs into the condition (``where``) of the feed, which makes a delete of a row that leaves it.
+
+    Args:
+        rows: a Spark DataFrame, also of a stream, or a `pyarrow.Table`, with ``_change_operation``. Each key may be
+            there once: a feed of ``each_commit`` is for logs.
+        moved_by: column or columns that make the partition path of the next table, where its index finds keys only
+            within one path and these columns can change: an update that changes one is made a delete of the row before,
+            too. Needs ``_change_before``.
+
+    Returns:
+        The columns of the table, and ``_hoodie_is_deleted``. What says how the rows changed is left out.
+
+    Raises:
+        InvalidConfigError: the rows are none of a change feed, or `moved_by` needs columns that are not there.
+    """
+    names = [moved_by] if isinstance(moved_by, str) else list(moved_by)
+    if isinstance(rows, pa.Table):
+        return upserts_of(rows, names)
+    from streaming.spark.change_rows import upserts_of_frame  # noqa: PLC0415 needs PySpark
+
+    return upserts_of_frame(rows, names)

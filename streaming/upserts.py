@@ -1,22 +1,11 @@
 """Changes of one table -> rows for a sink of another one."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 import pyarrow as pa
 
 from table.scan.feed.upserts import upserts_of
-
-if TYPE_CHECKING:  # pyspark is needed where Spark's rows are given, and nowhere else
-    from pyspark.sql import DataFrame
-
-
-@overload
-def as_upserts(rows: pa.Table, *, moved_by: Sequence[str] = ()) -> pa.Table: ...
-
-
-@overload
-def as_upserts(rows: "DataFrame", *, moved_by: Sequence[str] = ()) -> "DataFrame": ...
 
 
 def as_upserts(rows: Any, *, moved_by: str | Sequence[str] = ()) -> Any:

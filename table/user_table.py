@@ -296,7 +296,12 @@ class HudiTable(hudi_table.HudiTable):
             InvalidConfigError: as in `scan`; or `moves` is another text.
         """
         start = since if since is not None else EARLIEST
-        given = {"deletes": deletes, "before": before, "each_commit": each_commit, "unchanged": unchanged}
+        given: dict[str, Any] = {
+            "deletes": deletes,
+            "before": before,
+            "each_commit": each_commit,
+            "unchanged": unchanged,
+        }
         said = {name: value for name, value in given.items() if value is not None}
         if moves is not None:
             said["moves"] = OneOf(Moves, what="choice").read("moves", moves)

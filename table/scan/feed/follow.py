@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from table import clock
 from table.errors import InvalidConfigError
-from table.scan.as_of import load_range
+from table.scan.as_of import AsOf, load_range
 from table.scan.change_range import EARLIEST
 from table.scan.feed.feed import ChangeFeed
 from table.scan.feed.steps import changes_rows
@@ -39,19 +39,18 @@ def follow(feed: ChangeFeed, wait_s: float | None, most_commits: int | None) -> 
 def _follow(feed: ChangeFeed, wait_s: float | None, most_commits: int | None) -> Iterator[ChangeFeed]:
     commits = CommitCache(feed.table.storage)
     pin = HeldPin(feed.table.storage)
-    since: str | None = None
+    start: AsOf = feed.since
     try:
         while True:
-            snapshot, chosen, _ = load_range(feed.table, feed.since if since is None else since)
-            if since is None and chosen is not None:
-                since = chosen.since
+            snapshot, chosen, _ = load_range(feed.table, start)
             found = None
-            if chosen is not None and since is not None:
+            if chosen is not None:
+                start = chosen.since
                 known = Snapshot(feed.table, snapshot.timeline, commits=commits)
-                found = _end_of_next(known, since, chosen.until, feed, most_commits)
+                found = _end_of_next(known, chosen.since, chosen.until, feed, most_commits)
             if found is not None:
-                yield replace(feed, since=since, until=found)
-                since = found
+                yield replace(feed, since=start, until=found)
+                start = found
                 pin, old = pin_moment(feed.table, snapshot.timeline, found, feed.pin_s), pin
                 old.release()
             elif wait_s is None:

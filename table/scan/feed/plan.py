@@ -241,8 +241,7 @@ def _in_parts(
         for groups in [family] if joins else [[change] for change in family]:
             if groups:
                 paths = {change.partition_path for change in groups}
-                contexts = (narrowed(context, paths) for context in (before, after))
-                yield FeedPart(*contexts, tuple(groups), reading, joins)
+                yield FeedPart(narrowed(before, paths), narrowed(after, paths), tuple(groups), reading, joins)
 
 
 def _rows_may_move(changes: Sequence[GroupChange]) -> bool:

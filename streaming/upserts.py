@@ -8,11 +8,11 @@ import pyarrow as pa
 from table.scan.feed.upserts import upserts_of
 
 
-def as_upserts(rows: Any, *, moved_by: str | Sequence[str] = ()) -> Any:
+def as_upserts(rows: Any, *, moved_by: str | Sequence[str]) -> Any:
     """Makes rows for a sink of the rows of a change feed, so that its table follows the other one, deletes included.
 
-    ``rows = as_upserts(spark.readStream.format("hudistream").option("deletes", "true").load(path))``, then
-    ``rows.writeStream.foreachBatch(HudiSink(other, key="id"))``
+    ``changes = spark.readStream.format("hudistream").options(before="true").load(path)``, then
+    ``as_upserts(changes, moved_by="day").writeStream.foreachBatch(HudiSink(other, key="id", partition_by="day"))``
 
     Give the sink no `order_by`, or the one of the table that is followed: the changes come in the order of its commits.
     Change the rows afterwards, not before: a row that the next table is to lack needs its delete. A filter on a value
@@ -20,10 +20,10 @@ def as_upserts(rows: Any, *, moved_by: str | Sequence[str] = ()) -> Any:
 
     Args:
         rows: a Spark DataFrame, also of a stream, or a `pyarrow.Table`, with ``_change_operation``. Each key may be
-            there once: a feed of ``each_commit`` is for logs.
-        moved_by: column or columns that make the partition path of the next table, where its index finds keys only
-            within one path and these columns can change: an update that changes one is made a delete of the row before,
-            too. Needs ``_change_before``.
+            there once: feeds of ``each_commit`` and ``moves=delete_insert`` are for logs.
+        moved_by: column or columns that make the partition path of the next table; ``()`` where it has no partitions,
+            or its index is global. An update that changes one is made a delete of the row before, too. They need
+            ``_change_before``.
 
     Returns:
         The columns of the table, and ``_hoodie_is_deleted``. What says how the rows changed is left out.

@@ -281,8 +281,8 @@ class HudiTable(hudi_table.HudiTable):
             before: whether each row has the row before the change, as the struct ``_change_before``; by default not.
             each_commit: whether each commit's change of a row is shown, commit by commit; by default one change for the
                 whole range, and none for a row that came and went in it.
-            moves: how a row is shown that went to another partition path, as a global index moves it:
-                ``delete_insert`` (the default) or ``update``, which takes all rows with one key for one row.
+            moves: how a row is shown that went to another partition path, as a global index moves it: ``update`` (the
+                default), or ``delete_insert``, for which partition paths are read apart from each other.
             unchanged: whether a row that was written again with equal values is an update; by default it is, as in
                 Hudi. Only the columns wanted are compared.
 
@@ -318,7 +318,7 @@ class HudiTable(hudi_table.HudiTable):
         deletes: bool = True,
         before: bool = False,
         each_commit: bool = False,
-        moves: Moves | MovesName = Moves.DELETE_INSERT,
+        moves: Moves | MovesName = Moves.UPDATE,
         unchanged: bool = True,
         most_commits: int | None = None,
         wait_s: float | None = 1.0,

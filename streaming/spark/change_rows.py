@@ -10,7 +10,7 @@ from table.scan.feed.upserts import columns_to_upsert
 from table.schema.avro_schema import DELETE_MARKER
 
 
-def upserts_of_frame(frame: DataFrame, moved_by: Sequence[str] = ()) -> DataFrame:
+def upserts_of_frame(frame: DataFrame, moved_by: Sequence[str]) -> DataFrame:
     """As `table.scan.feed.upserts.upserts_of`, for a DataFrame, also of a stream."""
     columns = columns_to_upsert(frame.columns, moved_by)
     mark = (F.col(OPERATION) == DELETED).alias(DELETE_MARKER)

@@ -89,7 +89,7 @@ def follow_changes(spark, path, checkpoints):
             sink.stop()
         tables = [read_table(one_of, ["id", "p", "ts", "v"]).to_pylist() for one_of in (path, one, two)]
         found["runs"].append([sorted(f"{row['id']}{row['p']}{row['ts']}{row['v']}" for row in held) for held in tables])
-    whole = spark.read.format("hudistream").options(since=first, before="true", moves="update").load(path)
+    whole = spark.read.format("hudistream").options(since=first, before="true").load(path)
     found["range"] = sorted(
         [row._change_operation, row.id, row._change_before.v if row._change_before else ""] for row in whole.collect()
     )

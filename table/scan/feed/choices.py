@@ -40,7 +40,7 @@ class FeedChoices:
     deletes: bool = True
     before: bool = False
     each_commit: bool = False
-    moves: Moves = Moves.DELETE_INSERT
+    moves: Moves = Moves.UPDATE
     unchanged: bool = True
 
 

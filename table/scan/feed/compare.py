@@ -2,7 +2,8 @@
 
 A row that no commit wrote anew keeps its commit time and sequence number, wherever clusterings and compactions carry
 it. So rows that have all three of key, time and number in common are the same row. The others are paired by their keys.
-Keys need not be unique: of several rows with one key each is in one pair at most.
+Keys need not be unique: of several rows with one key each is in one pair at most. Where records lack columns, or nulls
+are filled, a late record changes a row that keeps its time and number: values decide there.
 """
 
 from collections.abc import Sequence
@@ -31,11 +32,13 @@ class Rules:
         written: times of the commits of the range that change rows; empty where rows do not say which commit wrote
             them.
         unchanged: whether a row that one of them wrote anew with equal values is a change.
+        by_identity: whether rows with the same key, time and number have the same values.
     """
 
     values: tuple[str, ...]
     written: frozenset[str]
     unchanged: bool = True
+    by_identity: bool = True
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def compare_rows(before: pa.Table, after: pa.Table, rules: Rules) -> Compared:
         after: rows with the same columns: all that have one of these keys.
         rules: when a pair is a change.
     """
-    if rules.written:
+    if rules.by_identity:
         before, after = _without_pairs(before, after, IDENTITY)
     at, other = pair_up(*number_rows(before, after, (KEY,)))
     old, new = before.take(pa.array(at)), after.take(pa.array(other))
@@ -136,14 +139,12 @@ def _others(rows: pa.Table, positions: Numbers) -> pa.Table:
 
 
 def _changes(old: pa.Table, new: pa.Table, rules: Rules) -> npt.NDArray[np.bool_]:
-    if not rules.written:
-        return ~same_rows(old.select(rules.values), new.select(rules.values))
-    given = pa.array(sorted(rules.written), pa.string())
-    written = pc.is_in(new.column(TIME), given).to_numpy()
-    if not rules.unchanged:
-        written = np.zeros(len(new), np.bool_)
+    changed: npt.NDArray[np.bool_] = np.zeros(len(new), np.bool_)
+    if rules.unchanged and rules.written:
+        given = pa.array(sorted(rules.written), pa.string())
+        anew = ~same_rows(old.select([TIME, NUMBER]), new.select([TIME, NUMBER]))
+        changed = pc.is_in(new.column(TIME), value_set=given).to_numpy() & anew
     # values are compared only where the times do not tell
-    at = pa.array(np.flatnonzero(~written))
-    changed: npt.NDArray[np.bool_] = written
+    at = pa.array(np.flatnonzero(~changed))
     changed[at.to_numpy()] = ~same_rows(old.take(at).select(rules.values), new.take(at).select(rules.values))
     return changed

@@ -1,7 +1,8 @@
 """FeedPart: file groups of a change feed that are read together. It can be read in another process, by any engine."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +15,18 @@ from table.index.virtual_keys import VirtualKeys, virtual_keys_of
 from table.keys.arrow_keys import compute_record_keys
 from table.scan.feed.choices import BEFORE, DELETED, INSERTED, INSTANT, OPERATION, UPDATED, FeedChoices, shown_schema
 from table.scan.feed.compare import IDENTITY, KEY, TIME, UNTIL, Compared, Rules, compare_rows, uncommon_keys
+from table.scan.log_records import find_blocks
 from table.scan.partition_guarantee import with_folder_values
 from table.scan.predicate import Predicate
 from table.scan.read_plan import refused_condition
-from table.scan.read_slice import SliceContext, read_slice
+from table.scan.read_slice import SliceContext, deletion_named, read_slice
 from table.schema.avro_schema import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
-from table.view.file_group import FileSlice
+from table.view.file_group import FileSlice, LogFile
 
+PARTIAL_SINCE = 8  # version of tables whose logs may hold records that lack columns
 _LOTS = 32
 _SHOWN_ROWS = 65_536  # of a piece of the result
+_order_of = attrgetter("order")
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class GroupChange:
         before: None where it had no rows yet.
         after: None where it was replaced.
         last: request time of the last commit of the step that changed it.
+        logs: the log files that commits of the step wrote.
     """
 
     partition_path: str
@@ -41,6 +46,7 @@ class GroupChange:
     before: FileSlice | None
     after: FileSlice | None
     last: str
+    logs: tuple[LogFile, ...] = ()
 
     @property
     def slices(self) -> tuple[FileSlice, ...]:
@@ -170,8 +176,8 @@ class FeedPart:
             for rows in self._rows(group, is_after=group.before is None):
                 yield Compared(nothing, nothing, *((nothing, rows) if group.before is None else (rows, nothing)))
             return
-        keys = None
-        if self.reading.virtual is None:
+        keys, rules = None, self._rules_for(group)
+        if rules.by_identity:
             sides = [self._identities(group, is_after=is_after) for is_after in (False, True)]
             keys = uncommon_keys(sides[0], sides[1])
             if not len(keys):
@@ -179,7 +185,18 @@ class FeedPart:
         found = [
             pa.concat_tables([nothing, *self._rows(group, is_after=is_after, keys=keys)]) for is_after in (False, True)
         ]
-        yield compare_rows(found[0], found[1], self.reading.rules)
+        yield compare_rows(found[0], found[1], rules)
+
+    def _rules_for(self, group: GroupChange) -> Rules:
+        """The rules for a group: by values where a log file holds partial updates, of which late ones count, too."""
+        rules = self.reading.rules
+        logs = {log for found in group.slices for log in found.log_files} | set(group.logs)
+        if not rules.by_identity or self.reading.config.version < PARTIAL_SINCE or not logs:
+            return rules
+        written = FileSlice(group.partition_path, group.file_id, group.last, None, tuple(sorted(logs, key=_order_of)))
+        with deletion_named(self.after.table.storage):
+            blocks = find_blocks(self.after.table.storage, written, self.after.committed)
+        return rules if all(found.columns is None for found in blocks) else replace(rules, by_identity=False)
 
     def _identities(self, group: GroupChange, *, is_after: bool) -> pa.Table:
         context, found = (self.after, group.after) if is_after else (self.before, group.before)

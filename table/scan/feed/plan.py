@@ -1,12 +1,13 @@
 """Plans a change feed: the file slices before and after each step, in parts that can be read apart from each other."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 
 import pyarrow as pa
 
+from table.config.merge_mode import mode_in_force
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
 from table.scan.as_of import AsOf
@@ -23,7 +24,7 @@ from table.scan.split import narrowed
 from table.schema.avro_schema import META_COLUMNS
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo, join
-from table.view.file_group import FileSlice
+from table.view.file_group import FileSlice, LogFile, parse_data_files
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,15 +135,19 @@ class _Planner:
             changes = self._all_groups(after)
         else:
             self._check_there(step)
-            changes = self._changes_of(step.touched, before, after)
+            changes = self._changes_of(step, before, after)
         reading = replace(self._reading, rules=self._rules_of(step))
         yield from _in_parts(changes, before.context, after.context, reading)
 
     def _rules_of(self, step: Step) -> Rules:
         reading = self._reading
-        written = step.written if reading.config.populate_meta_fields else frozenset()
+        config = reading.config
+        written = step.written if config.populate_meta_fields else frozenset()
         values = tuple(name for name in reading.names if name not in META_COLUMNS)
-        return Rules(values, written, reading.choices.unchanged)
+        mode = mode_in_force(config.version, config.payload_class, config.extra)
+        # a late record fills nulls of a row that keeps its commit; of an unknown payload class nothing is known
+        by_identity = config.populate_meta_fields and mode is not None and not mode.fills_nulls
+        return Rules(values, written, reading.choices.unchanged, by_identity)
 
     def _view(self, time: str) -> _View:
         if time not in self._views:
@@ -160,15 +165,21 @@ class _Planner:
         found = each_at_once(self._snapshot.storage, lambda path: tuple(listing.list_files(path)), missing)
         self._listed.update(zip(missing, found, strict=True))
 
-    def _changes_of(self, touched: Mapping[Group, str], before: _View, after: _View) -> list[GroupChange]:
+    def _changes_of(self, step: Step, before: _View, after: _View) -> list[GroupChange]:
+        touched, written = step.touched, step.paths
         paths = self._may_hold(sorted({path for path, _ in touched}))
         self._list(paths)
         changes = []
         for path in paths:
             entries = self._listed[path]
             old, new = before.slices(path, entries), after.slices(path, entries)
+            logs: dict[str, list[LogFile]] = {}
+            for log in parse_data_files(path, entries)[1]:
+                if log.path in written and not log.suffix:
+                    logs.setdefault(log.file_id, []).append(log)
             for _, file_id in sorted(group for group in touched if group[0] == path):
-                found = GroupChange(path, file_id, old.get(file_id), new.get(file_id), touched[path, file_id])
+                slices = (old.get(file_id), new.get(file_id))
+                found = GroupChange(path, file_id, *slices, touched[path, file_id], tuple(logs.get(file_id, ())))
                 changes += [found] if found.slices else []
         self._check(changes)
         return changes

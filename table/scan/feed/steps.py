@@ -43,6 +43,11 @@ class Step:
         return frozenset(instant.time for instant, commit in self.commits if changes_rows(commit))
 
     @property
+    def paths(self) -> frozenset[str]:
+        """The files that the commits wrote."""
+        return frozenset(stat.path for _, commit in self.commits for stat in commit.stats)
+
+    @property
     def touched(self) -> Mapping[Group, str]:
         """The file groups that hold all changed rows before and after, and the last commit that changed each."""
         found: dict[Group, str] = {}

@@ -38,7 +38,7 @@ def columns_to_upsert(names: Sequence[str], moved_by: Sequence[str]) -> list[str
     return columns
 
 
-def upserts_of(rows: pa.Table, moved_by: Sequence[str] = ()) -> pa.Table:
+def upserts_of(rows: pa.Table, moved_by: Sequence[str]) -> pa.Table:
     """The rows of a change feed as rows to upsert.
 
     Args:

@@ -62,3 +62,20 @@ def test_hudi_says_the_same(file, tmp_path):
     assert ours(table.changes("earliest", columns=COLUMNS, before=True)) == Counter(
         ("i", tuple(row.values()), None) for row in table.scan(COLUMNS).to_arrow().to_pylist()
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["v8_mor_partial_updates", "mor_compaction_pending", "v9_mor_clustered", "cow_insert_overwrite", "types_all",
+     "v8_cow_restored", "mor_rolled_back"],
+)  # fmt: skip
+def test_the_commits_of_a_table_add_up_to_its_rows(name, golden):
+    table = HudiTable.open(golden(name)[0])
+    held = Counter()
+    for row in table.changes(before=True, each_commit=True).to_arrow().to_pylist():
+        before, operation = row.pop("_change_before"), row.pop("_change_operation")
+        row.pop("_change_instant")
+        held[str(row)] += operation != "d"
+        held[str(before)] -= operation != "i"
+    assert +held == Counter(map(str, table.scan().to_arrow().to_pylist()))
+    assert min(held.values()) >= 0

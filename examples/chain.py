@@ -13,12 +13,12 @@ import sys
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
-from hudistream import HudiSink, read_hudi
+from hudistream import HudiSink, as_upserts, read_hudi
 
 
 def bronze(spark: SparkSession, folder: str) -> DataStreamWriter:
-    """Every order as it arrived, the newest event of each."""
-    events = spark.readStream.schema("id STRING, customer STRING, cents BIGINT, ts BIGINT")
+    """Every order as it arrived, the newest event of each; an event may delete its order."""
+    events = spark.readStream.schema("id STRING, customer STRING, cents BIGINT, ts BIGINT, _hoodie_is_deleted BOOLEAN")
     sink = HudiSink(
         f"{folder}/bronze",
         # silver may be this many commits late
@@ -32,16 +32,21 @@ def bronze(spark: SparkSession, folder: str) -> DataStreamWriter:
 
 def silver(spark: SparkSession, folder: str) -> DataStreamWriter:
     """Orders of real customers, in euros."""
-    changes = spark.readStream.format("hudistream").option("max_instants_per_batch", 5).load(f"{folder}/bronze")
-    orders = changes.where("customer <> 'test'").selectExpr(
-        "id", "upper(trim(customer)) AS customer", "CAST(cents / 100 AS DECIMAL(12, 2)) AS euros", "ts"
+    changes = spark.readStream.format("hudistream").options(deletes="true", before="true", max_instants_per_batch="5")
+    real = changes.option("where", '[["customer", "!=", "test"]]').load(f"{folder}/bronze")
+    orders = as_upserts(real, moved_by="customer").selectExpr(
+        "id",
+        "upper(trim(customer)) AS customer",
+        "CAST(cents / 100 AS DECIMAL(12, 2)) AS euros",
+        "ts",
+        "_hoodie_is_deleted",
     )
     sink = HudiSink(f"{folder}/silver", key="id", partition_by="customer", order_by="ts")
     return orders.writeStream.foreachBatch(sink).option("checkpointLocation", f"{folder}/checkpoints/silver")
 
 
 def make_events(folder: str, files: int = 6, events: int = 200) -> None:
-    """Files of events; an order changes from file to file."""
+    """Files of events; an order changes from file to file, and is deleted in some of them."""
     os.makedirs(f"{folder}/incoming", exist_ok=True)
     for number in range(files):
         lines = []
@@ -49,7 +54,8 @@ def make_events(folder: str, files: int = 6, events: int = 200) -> None:
             order = (number * events // 2 + event) % (events * 2)
             customer = ["ada", " bob ", "test"][order % 3]
             cents = 100 * order + number
-            lines.append(json.dumps({"id": f"o{order}", "customer": customer, "cents": cents, "ts": number}))
+            row = {"id": f"o{order}", "customer": customer, "cents": cents, "ts": number}
+            lines.append(json.dumps({**row, "_hoodie_is_deleted": (order + number) % 5 == 0}))
         # Spark must not see half of a file
         with open(f"{folder}/incoming/.{number:04d}", "w", encoding="utf-8") as file:
             file.write("\n".join(lines))

@@ -29,6 +29,7 @@ _STREAMING = frozenset(
         "RunningBatch",
         "Unique",
         "UpkeepSummary",
+        "as_upserts",
         "avro_to_json",
         "debezium",
         "erase",

@@ -14,6 +14,11 @@ from streaming.spark.questions import plan_of, scan_of
 from streaming.spark.schema import to_spark_arrow
 from streaming.spark.split_rows import pack_splits, read_parcel
 from table.errors import SchemaMismatchError
+from table.scan.as_of import AsOf
+from table.scan.change_range import EARLIEST
+from table.scan.feed.choices import CHANGE_COLUMNS
+from table.scan.feed.feed import ChangeFeed
+from table.scan.feed.plan import FeedPlan
 from table.scan.plan import ScanPlan
 from table.scan.predicate import with_terms
 from table.scan.split import ScanSplit
@@ -48,6 +53,9 @@ class TableReader(DataSourceReader):
             SchemaMismatchError: a column has another type than when the DataFrame was made.
         """
         asked = self._asked
+        if asked.feed is not None:
+            feed = feed_of(self._open(), asked, asked.read.since, asked.read.until, self._schema.names)
+            return parcels_of_feed(feed.plan_pinned()[0], self._schema)
         scan = scan_of(self._open(), asked.read, self._schema.names, self._where)
         return parcels_of(plan_of(scan, asked.read), self._schema)
 
@@ -76,6 +84,8 @@ class FilteringReader(TableReader):
         Args:
             filters: of ``pyspark.sql.datasource``; all have to be true.
         """
+        if self._asked.feed is not None:
+            return iter(filters)
         known = scan_of(self._open(), self._asked.read, self._schema.names).schema
         terms = [term for found in filters if (term := term_of(found, known)) is not None]
         self._where = with_terms(self._asked.where, terms)
@@ -95,6 +105,28 @@ def parcels_of(plan: ScanPlan, schema: StructType) -> list[InputPartition]:
     _check_types(plan.shown, schema)
     splits = [ScanSplit.of(plan, found) for found in plan.slices]
     return [Parcel(parcel) for parcel in pack_splits(splits)]
+
+
+def feed_of(
+    table: HudiTable, asked: SourceOptions, since: AsOf | None, until: AsOf | None, columns: Sequence[str] | None
+) -> ChangeFeed:
+    """The change feed that the options ask for.
+
+    Args:
+        asked: the options, which ask for one.
+        since: as in `HudiTable.changes`.
+        until: as in `HudiTable.changes`.
+        columns: the columns wanted, those of each change among them; None means all.
+    """
+    assert asked.feed is not None
+    names = None if columns is None else tuple(name for name in columns if name not in CHANGE_COLUMNS)
+    return ChangeFeed(table, EARLIEST if since is None else since, until, names, asked.where, None, asked.feed)
+
+
+def parcels_of_feed(plan: FeedPlan, schema: StructType) -> list[InputPartition]:
+    """The parcels of a change feed; the arguments and errors are those of `parcels_of`."""
+    _check_types(plan.shown, schema)
+    return [Parcel(parcel) for parcel in pack_splits(plan.parts)]
 
 
 def _check_types(shown: pa.Schema, schema: StructType) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from pyspark_hudistream.batch_reader import FilteringReader, TableReader
+from pyspark_hudistream.batch_reader import FilteringReader, TableReader, feed_of
 from pyspark_hudistream.source_options import SourceOptions, parse_source_options
 from pyspark_hudistream.stream_reader import StreamReader
 from streaming.spark.questions import scan_of
@@ -46,7 +46,10 @@ class DefaultSource(DataSource):
         """
         asked = self._asked
         table = HudiTable.open(asked.path, asked.storage_options)
-        shown = scan_of(table, asked.read, asked.columns).schema
+        if asked.feed is not None:
+            shown = feed_of(table, asked, asked.read.since, asked.read.until, asked.columns).schema
+        else:
+            shown = scan_of(table, asked.read, asked.columns).schema
         return from_arrow_schema(to_spark_arrow(shown), prefer_timestamp_ntz=True)
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import (
 
 from pyspark_hudistream.offsets import Offset, choose_end, make_offset
 from pyspark_hudistream.stream_reader import ChangesReader
-from table.scan.change_range import newest_settled
+from table.scan.change_range import EARLIEST, newest_settled
 from table.snapshot import Snapshot
 
 
@@ -41,13 +41,17 @@ class LimitedStreamReader(ChangesReader, SupportsTriggerAvailableNow):
             start: where the batch begins.
             limit: of `getDefaultReadLimit`, or all that is available.
         """
+        self._renew()
         snapshot = Snapshot.load(self._open())
         newest = newest_settled(snapshot.timeline) or ""
         if self._target is not None:
             newest = min(newest, self._target)
         if newest <= start["instant"]:
             return start
-        unlimited = isinstance(limit, ReadAllAvailable) or not self._asked.is_limited
+        feed = self._asked.feed
+        # from the earliest on, all rows are inserts: the commits before may have been cleaned
+        is_first = feed is not None and not feed.each_commit and start["instant"] == EARLIEST
+        unlimited = isinstance(limit, ReadAllAvailable) or not self._asked.is_limited or is_first
         end = newest if unlimited else self._end(snapshot, start["instant"], newest)
         return make_offset(end, start["began_after"])
 

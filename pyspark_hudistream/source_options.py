@@ -16,7 +16,8 @@ from table.options.read_options import (
     ReadOptions,
     parse_read_options,
 )
-from table.options.values import Flag, Names
+from table.options.values import Flag, Names, OneOf
+from table.scan.feed.choices import FeedChoices, Moves
 
 _OWN = (
     "path",
@@ -30,7 +31,13 @@ _OWN = (
     "starting_offset",
     "max_instants_per_batch",
     "max_bytes_per_batch",
+    "deletes",
+    "before",
+    "each_commit",
+    "moves",
+    "unchanged",
 )
+_OF_FEEDS = ("deletes", "before", "each_commit", "moves", "unchanged")
 _OF_STREAMS = ("starting_offset", "max_instants_per_batch", "max_bytes_per_batch")
 # Spark passes keys in lower case
 _SPELLED = {key.lower(): key for key in (*READ_HONOURED, *READ_REFUSED, *READ_WITHOUT_EFFECT)}
@@ -51,6 +58,7 @@ class SourceOptions:
         max_bytes: most bytes of files that the commits of a batch wrote; None means all. A batch has at least one
             commit.
         of_streams: given options that are only for streams.
+        feed: what a change feed shows; None: the rows themselves are wanted.
         without_effect: key -> why it has no effect.
     """
 
@@ -63,6 +71,7 @@ class SourceOptions:
     max_instants: int | None = None
     max_bytes: int | None = None
     of_streams: tuple[str, ...] = ()
+    feed: FeedChoices | None = None
     without_effect: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -79,6 +88,11 @@ class SourceOptions:
         if self.of_streams:
             raise InvalidConfigError(
                 f"the option {self.of_streams[0]} is for streams (spark.readStream); spark.read takes since and until"
+            )
+        if self.feed is not None and (self.read.as_of is not None or self.read.query_type is QueryType.READ_OPTIMIZED):
+            raise InvalidConfigError(
+                f"{', '.join(_OF_FEEDS)} ask for the changes of a range: give since and until, and neither as_of nor "
+                "read_optimized"
             )
 
     def check_for_stream(self) -> None:
@@ -133,8 +147,16 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
         max_instants=limits.get("max_instants_per_batch"),
         max_bytes=limits.get("max_bytes_per_batch"),
         of_streams=tuple(streams),
+        feed=_feed(own),
         without_effect=parsed.without_effect,
     )
+
+
+def _feed(own: Mapping[str, str]) -> FeedChoices | None:
+    given: dict[str, Any] = {key: Flag().read(key, own[key]) for key in _OF_FEEDS if key in own and key != "moves"}
+    if "moves" in own:
+        given["moves"] = OneOf(Moves, what="choice").read("moves", own["moves"])
+    return FeedChoices(**given) if given else None
 
 
 def _columns(text: str | None) -> tuple[str, ...] | None:

@@ -1,4 +1,4 @@
-"""Follows a table: each batch has, for each key that a range of commits wrote, its latest row.
+"""Follows a table: each batch has, for each key that a range of commits wrote, its latest row; or it has the changes.
 
 A batch ends before the first pending write, so no commit is missed. If Spark repeats a batch after a crash, the batch
 has the same range.
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pyspark_hudistream.batch_reader import parcels_of
+from pyspark_hudistream.batch_reader import feed_of, parcels_of, parcels_of_feed
 from pyspark_hudistream.offsets import Offset, make_offset, since_of
 from pyspark_hudistream.source_options import SourceOptions
 from streaming.spark.split_rows import read_parcel
@@ -68,15 +68,22 @@ class ChangesReader(DataSourceStreamReader):
         """The parcels of a batch.
 
         If cleaning has deleted files of the end's snapshot, the batch reads the rows of the same commits from the
-        newest snapshot. Rows that later commits rewrote come with the batches of those commits, so no key is lost.
+        newest snapshot. Rows that later commits rewrote come with the batches of those commits, so no key is lost. A
+        batch of a change feed is refused then: its deletes and old rows are not known any more.
 
         Raises:
+            InvalidConfigError: the changes behind the start cannot be read any more. Names the first instant that can.
             SchemaMismatchError: a column has another type than at the start of the stream.
         """
         since, until = since_of(start, end), end["instant"]
         if since >= until:
             return []
         table = self._open()
+        if self._asked.feed is not None:
+            feed = feed_of(table, self._asked, since, until, self._schema.names)
+            changes, held = feed.plan_pinned()
+            self._pins.append((until, held))
+            return parcels_of_feed(changes, self._schema)
         scan = self._changes(table, since, until)
         plan, pin = plan_pinned(table, scan.plan, scan.pin_s)
         self._pins.append((until, pin))
@@ -91,22 +98,31 @@ class ChangesReader(DataSourceStreamReader):
         return table.scan(columns, with_terms(where, written))
 
     def commit(self, end: Offset) -> None:
-        """Allows cleaning to delete the files of batches up to this one.
+        """Allows cleaning to delete the files of batches up to this one. The next batch of a change feed needs its end.
 
         Args:
             end: the end of a finished batch.
         """
         self._release(end["instant"])
 
+    def _renew(self) -> None:
+        """Lets pins live on while nothing new comes."""
+        for _, pin in self._pins:
+            pin.renew()
+
     def stop(self) -> None:
         """Allows cleaning to delete all files. If Spark ends the process without this call, the pins expire."""
         self._release(None)
 
     def _release(self, until: str | None) -> None:
-        done = [pin for end, pin in self._pins if until is None or end <= until]
-        self._pins = [(end, pin) for end, pin in self._pins if until is not None and end > until]
-        for pin in done:
-            pin.release()
+        """Releases the pins of batches up to an end; None: all. A change feed keeps the snapshot of the end itself."""
+        keeps_end = self._asked.feed is not None and until is not None
+        pins, self._pins = self._pins, []
+        for end, pin in pins:
+            if until is not None and (end > until or (keeps_end and end == until)):
+                self._pins.append((end, pin))
+            if until is None or end <= until:
+                pin.release(keeps_newest=keeps_end and end == until)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a parcel.
@@ -141,6 +157,7 @@ class StreamReader(ChangesReader):
 
     def latestOffset(self) -> Offset:  # noqa: N802 Spark's name
         """The newest instant before which no write is pending."""
+        self._renew()
         newest = self._open().newest_instant
         if newest is None:
             return self.initialOffset()

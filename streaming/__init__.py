@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from streaming.spark.avro_values import avro_to_json
     from streaming.spark.debezium import debezium
     from streaming.spark.read_hudi import read_hudi
+    from streaming.upserts import as_upserts
     from streaming.validators import NullShare, PendingBatch, RowCount, Unique
 
 _MODULES = {
@@ -39,6 +40,7 @@ _MODULES = {
     "RunningBatch": "streaming.batch.progress",
     "Unique": "streaming.validators",
     "UpkeepSummary": "streaming.batch.upkeep_summary",
+    "as_upserts": "streaming.upserts",
     "avro_to_json": "streaming.spark.avro_values",
     "debezium": "streaming.spark.debezium",
     "erase": "streaming.erasure",
@@ -63,6 +65,7 @@ __all__ = [
     "RunningBatch",
     "Unique",
     "UpkeepSummary",
+    "as_upserts",
     "avro_to_json",
     "debezium",
     "erase",

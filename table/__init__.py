@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from table.options.write_options import WriteOptions, parse_options
     from table.quarantine.read import read_bad_rows
     from table.scan.explain_scan import ScanExplanation
+    from table.scan.feed.feed import ChangeFeed
     from table.scan.polars_source import scan_hudi
     from table.scan.read_table import read_table
     from table.scan.scan import Scan
@@ -87,6 +88,7 @@ _MODULES = {
     "BrokenInvariantError": "table.errors",
     "CatalogError": "table.errors",
     "CatalogSettings": "table.options.catalog_settings",
+    "ChangeFeed": "table.scan.feed.feed",
     "CheckReport": "table.services.check.finding",
     "CleanSettings": "table.options.groups",
     "ClusteringOutcome": "table.services.clustering.clustering",
@@ -160,6 +162,7 @@ __all__ = [
     "BrokenInvariantError",
     "CatalogError",
     "CatalogSettings",
+    "ChangeFeed",
     "CheckReport",
     "CleanSettings",
     "ClusteringOutcome",

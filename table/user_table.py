@@ -5,10 +5,10 @@ This class extends it above the layers that it calls, so it can be given to ever
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import Any, overload
 
 import pyarrow as pa
 
@@ -28,6 +28,9 @@ from table.options.lock_settings import LockSettings
 from table.options.values import OneOf
 from table.scan.as_of import AsOf
 from table.scan.change_range import EARLIEST, newest_settled
+from table.scan.feed.choices import FeedChoices, Moves, MovesName
+from table.scan.feed.feed import ChangeFeed
+from table.scan.feed.follow import follow
 from table.scan.lookup import lookup
 from table.scan.plan import load_read_schema
 from table.scan.predicate import Where
@@ -217,6 +220,7 @@ class HudiTable(hudi_table.HudiTable):
         """
         return make_scan(self, columns, where, as_of, limit, meta_columns=meta_columns)
 
+    @overload
     def changes(
         self,
         since: AsOf | None = None,
@@ -224,28 +228,131 @@ class HudiTable(hudi_table.HudiTable):
         columns: Sequence[str] | None = None,
         where: Where | None = None,
         limit: int | None = None,
-    ) -> Scan:
-        """The latest row of each key that the commits of a range wrote. Deleted keys are not shown.
+    ) -> Scan: ...
 
-        To follow a table, read up to `newest_instant`, and give it as `since` the next time.
+    @overload
+    def changes(
+        self,
+        since: AsOf | None = None,
+        until: AsOf | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        limit: int | None = None,
+        *,
+        deletes: bool = ...,
+        before: bool = ...,
+        each_commit: bool = ...,
+        moves: Moves | MovesName = ...,
+        unchanged: bool = ...,
+    ) -> ChangeFeed: ...
+
+    def changes(  # noqa: PLR0913 one parameter per thing that users say
+        self,
+        since: AsOf | None = None,
+        until: AsOf | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        limit: int | None = None,
+        *,
+        deletes: bool | None = None,
+        before: bool | None = None,
+        each_commit: bool | None = None,
+        moves: Moves | MovesName | None = None,
+        unchanged: bool | None = None,
+    ) -> Scan | ChangeFeed:
+        """What the commits of a range changed.
+
+        Without one of the last five arguments: the latest row of each key that these commits wrote, as a `Scan`.
+        Deleted keys are not shown. With one of them: inserts, updates and deletes, one row a change, as a `ChangeFeed`.
+        It compares the file slices before and after, and reads only file groups that a commit of the range touched.
+        Compactions and clusterings are no changes.
+
+        To follow a table, use `follow`; or read up to `newest_instant`, and give it as `since` the next time.
 
         Args:
             since: exclusive: as `as_of` in `scan`; or ``"earliest"``, or None: from the first commit on. In tables of
                 versions 8 and 9 a time of completion.
             until: inclusive: as `since`. None means as far as every write is completed: `newest_instant`.
-            columns: the columns wanted, in order; None means all, the five meta columns first.
-            where: as in `scan`; it is asked of the latest row.
+            columns: the columns wanted, in order; None means all, of a `Scan` with the five meta columns first.
+            where: as in `scan`; of a `Scan` it is asked of the latest row. A `ChangeFeed` shows the changes of the rows
+                for which it is true: one that no longer fulfils it is a delete.
             limit: as in `scan`.
+            deletes: whether deleted rows are shown: by default they are.
+            before: whether each row has the row before the change, as the struct ``_change_before``; by default not.
+            each_commit: whether each commit's change of a row is shown, commit by commit; by default one change for the
+                whole range, and none for a row that came and went in it.
+            moves: how a row is shown that went to another partition path, as a global index moves it: ``update`` (the
+                default), or ``delete_insert``, for which partition paths are read apart from each other.
+            unchanged: whether a row that was written again with equal values is an update; by default it is, as in
+                Hudi. Only the columns wanted are compared.
 
         Returns:
-            A scan. When its rows are asked for, it refuses with InvalidConfigError a range whose end cannot be read any
-            more (the error names the first instant that can), and one with a pending write in it.
+            A scan or a feed. When its rows are asked for, it refuses with InvalidConfigError a range whose end, or of a
+            feed whose start, cannot be read any more (the error names the first instant that can), and one with a
+            pending write in it. A feed also refuses a range before which commits were undone that a reader may have
+            seen.
 
         Raises:
-            InvalidConfigError: as in `scan`.
+            InvalidConfigError: as in `scan`; or `moves` is another text.
         """
-        every = make_scan(self, columns, where, until, limit, meta_columns=True)
-        return replace(every, since=since if since is not None else EARLIEST)
+        start = since if since is not None else EARLIEST
+        given: dict[str, Any] = {
+            "deletes": deletes,
+            "before": before,
+            "each_commit": each_commit,
+            "unchanged": unchanged,
+        }
+        said = {name: value for name, value in given.items() if value is not None}
+        if moves is not None:
+            said["moves"] = OneOf(Moves, what="choice").read("moves", moves)
+        if not said:
+            return replace(make_scan(self, columns, where, until, limit, meta_columns=True), since=start)
+        return ChangeFeed(self, start, until, columns, where, limit, FeedChoices(**said))  # type: ignore[arg-type] # it checks
+
+    def follow(  # noqa: PLR0913 one parameter per thing that users say; all but the first by name
+        self,
+        since: AsOf | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        deletes: bool = True,
+        before: bool = False,
+        each_commit: bool = False,
+        moves: Moves | MovesName = Moves.UPDATE,
+        unchanged: bool = True,
+        most_commits: int | None = None,
+        wait_s: float | None = 1.0,
+    ) -> Iterator[ChangeFeed]:
+        """The changes of the table as they come: ``for batch in table.follow(since): … batch.to_arrow()``.
+
+        Each batch begins where the one before it ended. ``batch.until`` is a text: keep it together with what you made
+        of the batch, and give it as `since` to go on from there in another process. While the iterator is open,
+        cleaning by hudistream keeps the rows before the next change, within its bound for readers.
+
+        Args:
+            since: where to begin, exclusive; None means from the first commit on: the first batch has all rows as
+                inserts.
+            columns: as in `changes`.
+            where: as in `changes`.
+            deletes: as in `changes`.
+            before: as in `changes`.
+            each_commit: as in `changes`.
+            moves: as in `changes`.
+            unchanged: as in `changes`.
+            most_commits: most commits in a batch; None means all that are there.
+            wait_s: seconds between two looks at the table while nothing is new; None: the iterator ends then.
+
+        Yields:
+            A `ChangeFeed` with a range of its own.
+
+        Raises:
+            InvalidConfigError: an argument does not fit; or the changes behind `since` cannot be read any more, as in
+                `changes`.
+        """
+        how = OneOf(Moves, what="choice").read("moves", moves)
+        choices = FeedChoices(deletes, before, each_commit, how, unchanged)
+        start = since if since is not None else EARLIEST
+        return follow(ChangeFeed(self, start, None, columns, where, None, choices), wait_s, most_commits)  # type: ignore[arg-type] # it checks
 
     @property
     def newest_instant(self) -> str | None:

@@ -2,25 +2,36 @@
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 import pyarrow as pa
 
 from streaming.spark.schema import to_spark_arrow
 from table.columns.conform import conform
-from table.scan.split import ScanSplit
 
 MOST_BYTES = 128 * 1024 * 1024  # file bytes per task, as spark.sql.files.maxPartitionBytes
 _OPENING_BYTES = 4 * 1024 * 1024  # cost of opening a file, as spark.sql.files.openCostInBytes
 
 
-def pack_splits(splits: Sequence[ScanSplit], most_bytes: int = MOST_BYTES) -> list[bytes]:
+class Part(Protocol):
+    """A part of a scan or of a change feed, which can be pickled."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Compressed size of its files."""
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Its rows."""
+
+
+def pack_splits(splits: Sequence[Part], most_bytes: int = MOST_BYTES) -> list[bytes]:
     """Packs neighbouring splits into parcels, one for each task, up to a size.
 
     Args:
-        splits: the parts of a scan.
+        splits: the parts of a scan, or of a change feed.
         most_bytes: most file bytes (compressed) of a parcel, counted as Spark counts them.
     """
-    parcels: list[list[ScanSplit]] = []
+    parcels: list[list[Part]] = []
     held = most_bytes + 1
     for split in splits:
         size = split.size_bytes + _OPENING_BYTES

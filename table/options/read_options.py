@@ -94,7 +94,10 @@ READ_HONOURED: Mapping[str, str] = MappingProxyType(
 
 READ_REFUSED: Refusals = MappingProxyType(
     {
-        "hoodie.datasource.query.incremental.format": (("latest_state",), "change logs are not read"),
+        "hoodie.datasource.query.incremental.format": (
+            ("latest_state",),
+            "files of changes are not read: give deletes=true and before=true, which compare file slices",
+        ),
         "hoodie.datasource.merge.type": (("payload_combine",), "records of log files are always merged"),
         "hoodie.datasource.read.paths": (("",), "a whole table is read; give where= to read a part of it"),
         "hoodie.datasource.read.incr.filters": (("",), "give where= instead"),

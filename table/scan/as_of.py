@@ -9,6 +9,7 @@ hudistream does not: a later compaction changes no earlier snapshot.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -92,9 +93,33 @@ def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tu
     check_can_read(table.config)
     if not table.config.populate_meta_fields:
         raise UnsupportedTableError(
-            "the table has hoodie.populate.meta.fields=false: its rows do not say which commit wrote them; compare two "
-            "scans with as_of instead"
+            "the table has hoodie.populate.meta.fields=false: its rows do not say which commit wrote them; ask for "
+            "changes with deletes=True, which compares rows, or compare two scans with as_of"
         )
+    snapshot, chosen, _ = load_range(table, since, until)
+    if chosen is None:
+        return snapshot, None
+    at_end = snapshot.at(snapshot.timeline.visible_until(chosen.until))
+    return at_end, _with_times(at_end, chosen)
+
+
+def load_range(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tuple[Snapshot, ChangeRange | None, str]:
+    """The newest snapshot, the range of commits for a user's times, and these times in words.
+
+    The end of the range can be read; its start is not looked at (`check_kept`).
+
+    Args:
+        since: as in `load_changes`.
+        until: as in `load_changes`.
+
+    Returns:
+        The range is None where the table has no such commit yet.
+
+    Raises:
+        UnsupportedTableError: the table version is not supported.
+        InvalidConfigError: as `load_changes`.
+    """
+    check_can_read(table.config)
     zone = table.config.timezone
     snapshot = Snapshot.load(table)
     timeline = snapshot.timeline
@@ -108,12 +133,26 @@ def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tu
     elif first != EARLIEST:
         _check_not_future(snapshot, asked, first)
     chosen = choose_range(timeline, first, last, asked)
-    if chosen is None:
-        return snapshot, None
-    at_end = timeline.visible_until(chosen.until)
-    if last is None:
-        _check_bounds(snapshot, asked, chosen.until, at_end.committed_times)
-    return snapshot.at(at_end), _with_times(snapshot.at(at_end), chosen)
+    if chosen is not None and last is None:
+        _check_bounds(snapshot, asked, chosen.until, timeline.visible_until(chosen.until).committed_times)
+    return snapshot, chosen, asked
+
+
+def check_kept(snapshot: Snapshot, asked: str, times: Iterable[str]) -> None:
+    """Refuses times whose snapshots cannot be read any more.
+
+    Args:
+        snapshot: the newest one.
+        asked: the user's times, for the error.
+        times: as in `Timeline.visible_times`.
+
+    Raises:
+        InvalidConfigError: names the first time that can be read.
+    """
+    timeline = snapshot.timeline
+    kept = _Kept(snapshot)
+    for time in times:
+        _check_bounds(snapshot, asked, time, timeline.visible_until(time).committed_times, kept)
 
 
 def _with_times(snapshot: Snapshot, chosen: ChangeRange) -> ChangeRange:
@@ -147,13 +186,34 @@ def _check_not_future(snapshot: Snapshot, asked: str, time: str) -> None:
         )
 
 
-def _check_bounds(snapshot: Snapshot, asked: str, time: str, committed: frozenset[str] | None = None) -> None:
+class _Kept:
+    """Which commits' files are all still there after cleaning: the last clean is read once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._first: tuple[str | None] | None = None
+
+    def first(self) -> str | None:
+        """The first such commit; None where no clean has run."""
+        if self._first is None:
+            self._first = (_earliest_kept(self._snapshot, max(self._snapshot.timeline.committed_times)),)
+        return self._first[0]
+
+
+def _check_bounds(
+    snapshot: Snapshot,
+    asked: str,
+    time: str,
+    committed: frozenset[str] | None = None,
+    known: _Kept | None = None,
+) -> None:
     """Refuses a time whose snapshot does not exist any more, or not yet.
 
     Args:
         asked: the user's times, for the error.
         time: the instant time to check.
         committed: request times of the writes visible then; None: of the writes requested up to that time.
+        known: what is known of cleaning, for callers that check several times.
     """
     timeline = snapshot.timeline
     first, visible = timeline.first_active_time, timeline.visible_times
@@ -169,7 +229,7 @@ def _check_bounds(snapshot: Snapshot, asked: str, time: str, committed: frozense
             "commits were archived, and their files may have been cleaned"
         )
     seen = max(commit for commit in committed or timeline.committed_times if commit <= time)
-    kept = _earliest_kept(snapshot, max(timeline.committed_times))
+    kept = (known or _Kept(snapshot)).first()
     if kept is not None and seen < kept and timeline.find(seen, Action.SAVEPOINT) is None:
         raise InvalidConfigError(
             f"{asked}: files that were visible after commit {seen} may have been cleaned; ask for a time from "

@@ -5,20 +5,22 @@ pin or the reader sees the clean. A clean that is requested after the pin was wr
 the cleans that were requested before.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
+from typing import Protocol, TypeVar
 
 from table import clock
 from table.errors import InvalidConfigError, StorageError, TimelineMovedError
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.scan.plan import ScanPlan
 from table.storage.interface import Storage
 from table.timeline.active_timeline import find_instant
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.clean import CleanPlan, decode_clean_metadata, decode_clean_plan
 from table.timeline.pins import Pin, delete_pin, fresh_pin, is_cleaned_here, write_pin
+from table.timeline.timeline import Timeline
+from table.view.file_group import FileSlice
 
 log = get_logger("hudistream.scan")
 
@@ -26,40 +28,69 @@ DEFAULT_LIFETIME_S = 900
 _TRIES = 5
 
 
+class Pinnable(Protocol):
+    """A plan whose files can be pinned."""
+
+    @property
+    def slices(self) -> tuple[FileSlice, ...]:
+        """The slices that are read."""
+
+    @property
+    def seen(self) -> tuple[str, ...]:
+        """Request times of the last write of each snapshot that is read."""
+
+    @property
+    def cleans(self) -> frozenset[str]:
+        """Instant times of the cleans that were completed when the timeline was listed."""
+
+
+Plan = TypeVar("Plan", bound=Pinnable)
+
+
 class HeldPin:
-    """The pin of one reader. For one thread.
+    """What one reader has pinned. For one thread.
 
     Args:
-        pin: the pin, just written; None where the reader has none.
+        pins: just written, one for each snapshot; none where the reader has no pin.
     """
 
-    def __init__(self, storage: Storage, pin: Pin | None) -> None:
-        self._storage, self._pin = storage, pin
+    def __init__(self, storage: Storage, pins: Sequence[Pin] = ()) -> None:
+        self._storage, self._pins = storage, tuple(pins)
         self._written_s = clock.monotonic_s()
 
+    @property
+    def is_held(self) -> bool:
+        """Whether anything is pinned."""
+        return bool(self._pins)
+
     def renew(self) -> None:
-        """Writes the pin again if a third of its lifetime is over. If the store fails, the pin only expires earlier."""
-        if self._pin is None or clock.monotonic_s() - self._written_s < self._pin.lifetime_s / 3:
+        """Writes pins again if a third of their lifetime is over. If the store fails, they only expire earlier."""
+        if not self._pins or clock.monotonic_s() - self._written_s < self._pins[0].lifetime_s / 3:
             return
         self._written_s = clock.monotonic_s()
         try:
-            write_pin(self._storage, self._pin)
+            for pin in self._pins:
+                write_pin(self._storage, pin)
         except StorageError as error:
             log.debug("pin_not_renewed", table=self._storage.base_uri, reason=str(error))
 
-    def release(self) -> None:
-        """Deletes the pin. If the store fails, the pin expires."""
-        if self._pin is None:
-            return
+    def release(self, *, keeps_newest: bool = False) -> None:
+        """Deletes the pins. If the store fails, they expire.
+
+        Args:
+            keeps_newest: whether the pin of the newest snapshot stays.
+        """
+        kept = self._pins[-1:] if keeps_newest else ()
         try:
-            delete_pin(self._storage, self._pin)
+            for pin in self._pins[: len(self._pins) - len(kept)]:
+                delete_pin(self._storage, pin)
         except StorageError as error:
             log.debug("pin_not_deleted", table=self._storage.base_uri, reason=str(error))
-        self._pin = None
+        self._pins = kept
 
 
 @contextmanager
-def pinned(table: HudiTable, plan: Callable[[], ScanPlan], lifetime_s: int) -> Iterator[tuple[ScanPlan, HeldPin]]:
+def pinned(table: HudiTable, plan: Callable[[], Plan], lifetime_s: int) -> Iterator[tuple[Plan, HeldPin]]:
     """A plan that is pinned while the block runs; the arguments are those of `plan_pinned`."""
     made, pin = plan_pinned(table, plan, lifetime_s)
     try:
@@ -68,15 +99,15 @@ def pinned(table: HudiTable, plan: Callable[[], ScanPlan], lifetime_s: int) -> I
         pin.release()
 
 
-def plan_pinned(table: HudiTable, plan: Callable[[], ScanPlan], lifetime_s: int) -> tuple[ScanPlan, HeldPin]:
-    """Plans a scan, and pins its snapshot. If the caller does not release the pin, it expires.
+def plan_pinned(table: HudiTable, plan: Callable[[], Plan], lifetime_s: int) -> tuple[Plan, HeldPin]:
+    """Makes a plan, and pins its snapshots. If the caller does not release the pins, they expire.
 
     Args:
         plan: makes a new plan.
-        lifetime_s: seconds for which cleaning respects the pin, from when it was written last; 0: no pin.
+        lifetime_s: seconds for which cleaning respects the pins, from when they were written last; 0: no pin.
 
     Returns:
-        The plan and its pin. There is no pin if hudistream does not clean the table, or the reader may not write.
+        The plan and its pins. There are none if hudistream does not clean the table, or the reader may not write.
 
     Raises:
         InvalidConfigError: as `plan`; or in each attempt a clean had already chosen files of the plan.
@@ -90,23 +121,47 @@ def plan_pinned(table: HudiTable, plan: Callable[[], ScanPlan], lifetime_s: int)
             if attempt + 1 == _TRIES:
                 raise
             continue
-        is_pinned = lifetime_s > 0 and bool(made.slices)
-        if not is_pinned or made.as_of is None or not is_cleaned_here(storage):
-            return made, HeldPin(storage, None)
-        pin = fresh_pin(made.as_of, lifetime_s)
-        try:
-            write_pin(storage, pin)
-        except StorageError as error:
-            _tell_once(storage.base_uri, str(error))
-            return made, HeldPin(storage, None)
-        held = HeldPin(storage, pin)
-        if not _is_chosen_by_clean(table, made):
+        is_pinned = lifetime_s > 0 and bool(made.slices) and bool(made.seen)
+        if not is_pinned or not is_cleaned_here(storage):
+            return made, HeldPin(storage)
+        held, is_whole = _write_pins(storage, made.seen, lifetime_s)
+        if not is_whole or not _is_chosen_by_clean(table, made):
             return made, held
         held.release()
     raise InvalidConfigError(
-        f"cleaning deletes what readers of {made.as_of} need: ask for a newer snapshot, or let cleaning keep more "
+        f"cleaning deletes what readers of {made.seen[0]} need: ask for a newer snapshot, or let cleaning keep more "
         "commits (hoodie.clean.commits.retained)"
     )
+
+
+def pin_moment(table: HudiTable, timeline: Timeline, time: str, lifetime_s: int) -> HeldPin:
+    """Pins the snapshot of a moment, for a reader that will need it later.
+
+    Args:
+        timeline: of the table.
+        time: as in `Timeline.visible_times`.
+        lifetime_s: as of `plan_pinned`.
+    """
+    seen = max(timeline.visible_until(time).committed_times, default=None)
+    if seen is None or lifetime_s <= 0 or not is_cleaned_here(table.storage):
+        return HeldPin(table.storage)
+    return _write_pins(table.storage, [seen], lifetime_s)[0]
+
+
+def _write_pins(storage: Storage, times: Sequence[str], lifetime_s: int) -> tuple[HeldPin, bool]:
+    """Pins for some snapshots, and whether all were written: a reader that may not write reads without."""
+    pins: list[Pin] = []
+    try:
+        for time in times:
+            pins.append(fresh_pin(time, lifetime_s))
+            write_pin(storage, pins[-1])
+    except StorageError as error:
+        _tell_once(storage.base_uri, str(error))
+        for pin in pins[:-1]:
+            with suppress(StorageError):
+                delete_pin(storage, pin)
+        return HeldPin(storage), False
+    return HeldPin(storage, pins), True
 
 
 @lru_cache(maxsize=256)
@@ -119,7 +174,7 @@ def _tell_once(table: str, reason: str) -> None:
     )
 
 
-def _is_chosen_by_clean(table: HudiTable, plan: ScanPlan) -> bool:
+def _is_chosen_by_clean(table: HudiTable, plan: Pinnable) -> bool:
     """Whether a clean that may not have seen the pin names a file of the plan."""
     wanted = {file.path for found in plan.slices for file in found.files}
     timeline = table.load_timeline()

@@ -90,6 +90,11 @@ class ScanPlan:
     snapshot: Snapshot | None = None
 
     @property
+    def seen(self) -> tuple[str, ...]:
+        """Request times of the last write of each snapshot that is read: `as_of`."""
+        return (self.as_of,) if self.as_of is not None else ()
+
+    @property
     def needed(self) -> pa.Schema:
         """The columns that are read: the columns wanted, and the columns of the condition."""
         asked = self.predicate.columns if self.predicate is not None else frozenset()
@@ -150,7 +155,7 @@ def plan_scan(  # noqa: PLR0913 the fields of a `Scan`
         )
     stored, schema = load_read_schema(snapshot)
     names = checked_names(columns, schema, meta_columns=meta_columns)
-    predicate = _predicate_of(table.config, where, schema)
+    predicate = None if where is None else predicate_of(table.config, where, schema)
     slices, pruning = _slices_of(snapshot, schema, predicate, lists_all=lists_all, confirms=confirms)
     if since is not None:
         predicate = changes.restrict(predicate) if changes is not None else predicate
@@ -166,9 +171,17 @@ def plan_scan(  # noqa: PLR0913 the fields of a `Scan`
     return ScanPlan(context, schema, names, predicate, tuple(slices), seen, pruning, changes, snapshot.cleans, snapshot)
 
 
-def _predicate_of(config: TableConfig, where: Where | None, schema: pa.Schema) -> Predicate | None:
-    if where is None:
-        return None
+def predicate_of(config: TableConfig, where: Where, schema: pa.Schema) -> Predicate:
+    """A user's condition, bound to the columns of a table.
+
+    Args:
+        config: the table's properties.
+        where: see `table.scan.predicate.parse_where`.
+        schema: every column of the table, meta columns included (Arrow).
+
+    Raises:
+        InvalidConfigError: a column is not in the table, or a value cannot be compared to it.
+    """
     return parse_where(where, schema, key_columns_of(config, schema), config.timezone)
 
 

@@ -22,6 +22,7 @@ from table.files.base.stored_file import StoredBaseFile
 from table.scan.hidden_floats import PARQUET, unseen_groups
 from table.scan.partition_guarantee import partition_guarantee, with_folder_values
 from table.scan.plan import ScanPlan, each_at_once
+from table.scan.predicate import Predicate
 from table.scan.read_ahead import read_ahead
 from table.scan.read_slice import deletion_named, read_slice
 from table.view.file_group import FileSlice
@@ -239,12 +240,18 @@ def _read_one(plan: ScanPlan, found: FileSlice) -> Iterator[pa.Table]:
         try:
             kept = rows.filter(plan.predicate.expression) if plan.predicate is not None else rows
         except pa.ArrowException as error:
-            raise _refused(plan, error) from error
+            raise refused_condition(plan.predicate, error) from error
         yield _shown(plan, kept)
 
 
-def _refused(plan: ScanPlan, error: Exception) -> InvalidConfigError:
-    condition = plan.predicate.expression if plan.predicate is not None else None
+def refused_condition(predicate: Predicate | None, error: Exception) -> InvalidConfigError:
+    """The error for a condition that Arrow cannot evaluate for the rows of a table.
+
+    Args:
+        predicate: the condition.
+        error: Arrow's.
+    """
+    condition = predicate.expression if predicate is not None else None
     return InvalidConfigError(f"where={condition}: it cannot be evaluated for the rows of the table: {error}")
 
 
@@ -271,6 +278,6 @@ def _damage_named(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[None]:
                     for _ in file.read_stored(plan.needed.names):
                         pass
         if plan.predicate is not None and isinstance(error, pa.ArrowException):
-            raise _refused(plan, error) from error
+            raise refused_condition(plan.predicate, error) from error
         paths = ", ".join(file.path for one in run for file in one.found.files)
         raise CorruptFileError(f"{paths} of {storage.base_uri!r} cannot be decoded: {error}") from error

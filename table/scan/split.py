@@ -1,5 +1,6 @@
 """ScanSplit: the part of a scan for one file slice. It can be read in another process, by any engine."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ class ScanSplit:
     @staticmethod
     def of(plan: ScanPlan, found: FileSlice) -> "ScanSplit":
         """The part of a plan for one slice. It contains only the replaced file groups of the slice's partition."""
-        return ScanSplit(_narrowed(plan.context, found), found, plan.schema, plan.names, plan.predicate)
+        return ScanSplit(narrowed(plan.context, [found.partition_path]), found, plan.schema, plan.names, plan.predicate)
 
     @property
     def partition_path(self) -> str:
@@ -71,7 +72,12 @@ class ScanSplit:
         return ScanPlan(self.context, self.table_schema, self.names, self.predicate, (self.found,), None, Pruning())
 
 
-def _narrowed(context: SliceContext, found: FileSlice) -> SliceContext:
-    replaced = context.committed.replaced
-    here = {path: ids for path, ids in replaced.items() if path == found.partition_path}
+def narrowed(context: SliceContext, paths: Collection[str]) -> SliceContext:
+    """What is needed to read slices that are made: smaller, for it travels to other processes.
+
+    Args:
+        context: of the snapshot.
+        paths: partition paths of the slices.
+    """
+    here = {path: ids for path, ids in context.committed.replaced.items() if path in paths}
     return replace(context, committed=replace(context.committed, replaced=here, completions={}))  # the slice is made

@@ -211,6 +211,14 @@ def test_no_reader_loses_what_it_has_pinned(build, seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+@pytest.mark.parametrize("seed", quick(1, range(12)))
+def test_a_reader_that_follows_the_changes_holds_the_rows_of_the_table(seed):
+    made = []
+    found = worlds.run(seed, lambda given: made.append(worlds.build_followers(given)) or made[-1])
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+    assert sum(follower.applied for world, _ in made for follower in world.followers)
+
+
 @pytest.mark.parametrize("seed", [3, pytest.param(8, marks=pytest.mark.slow)])
 def test_a_seed_replays_its_world(seed):
     def story():

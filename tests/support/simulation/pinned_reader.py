@@ -51,7 +51,7 @@ class PinnedReader:
             plan, pin = plan_pinned(table, lambda: plan_scan(table, as_of=as_of), self.LIFETIME_S)
         except InvalidConfigError:
             return  # cleaning has taken, or is about to take, what the snapshot needs
-        if pin._pin is None:
+        if not pin.is_held:
             return  # the store refused the pin, which is told, or there is nothing to read
         files = self.disk.files
         needed = [file.path for found in plan.slices for file in found.files]

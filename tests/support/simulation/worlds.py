@@ -14,6 +14,7 @@ from table.options.write_options import new_table_config, parse_options
 
 from .actors import BASE, PARTITIONS, Backfill, Operator, Reader, Stream
 from .disk import Disk, SimStorage
+from .following_reader import FollowingReader
 from .forked import Forked
 from .living import Living
 from .operators import (
@@ -218,6 +219,27 @@ def build_slow_readers(seed):
     world, truth = build_readers(seed)
     for focus, whom in (("pins", "reader-"), (".clean", "driver")):
         world.faults.append(Faults(Luck(world, pause=0.01, longest_pause_ms=120, focus=focus), 60, (whom,)))
+    return world, truth
+
+
+def build_followers(seed):
+    """A world of one stream of upserts and deletes, compacted and cleaned, and of readers that follow its changes."""
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = Luck(world, kill=r.choice((0.0, 0.002)))
+    world.faults.append(Faults(luck))
+    options = {
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.write.table.type": r.choice(("COPY_ON_WRITE", "MERGE_ON_READ")),
+        "hoodie.write.table.version": r.choice(("6", "8")),
+        "hoodie.clean.commits.retained": r.choice(("1", "3")),
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": r.choice(("1", "3")),
+    }
+    Stream(world, disk, truth, "a", deleting_batches(world, "a", r.randrange(6, 14)), luck, options)
+    world.followers = [FollowingReader(world, disk, luck.rate, name) for name in ("follower-a", "follower-b")]
     return world, truth
 
 

@@ -42,6 +42,7 @@ def draw_shape(rng):
     if not repeats and merging != "partial" and rng.random() < 0.4:
         kinds[GONE] = "bool"
     moves = index in ("GLOBAL_BLOOM", "GLOBAL_SIMPLE") and not on_logs and rng.random() < 0.5
+    moves = moves and merging != "partial"  # a null in the partition column would move the row and keep the column
     return Shape(
         version, on_logs, index, kinds, merging, repeats, moves, draw_options(rng, index, partition, moves, on_logs)
     )

@@ -74,7 +74,7 @@ KNOWN = (
         "maps are merged with other names of fields", ("hudi-rs",), "partial-update column",
         lambda c, q: c.shape.merging == "partial",
     ),
-    Known("no partial updates", ("hudi-rs",), "CUSTOM record merge mode", lambda c, q: c.shape.merging == "partial"),
+    Known("no partial updates", ("hudi-rs",), "merger", lambda c, q: c.shape.merging == "partial"),
 )  # fmt: skip
 
 

@@ -46,6 +46,8 @@ class Model:
 
     def apply(self, step):
         """A write. The snapshot behind it."""
+        if not self.states and step.what.startswith("delete"):
+            raise AmbiguousError("there is no table yet")
         state = State(kinds_after(self.now.kinds, step), self.now.rows)
         rows = [_stored(row, state.kinds) for row in state.rows]
         batch = [_stored(row, state.kinds) for row in step.rows]

@@ -50,9 +50,15 @@ class Asked:
 
 
 class Scan:
-    """`HudiTable.scan`, `changes` and `lookup`."""
+    """`HudiTable.scan`, `changes` and `lookup`.
 
-    name, meaning = "scan", TUPLES
+    Attributes:
+        name: what the totals call the reader.
+        meaning: what a condition means to it.
+        refuses_lost: whether it refuses a snapshot whose files are gone. Others show what is left.
+    """
+
+    name, meaning, refuses_lost = "scan", TUPLES, True
 
     def ask(self, asked, question):
         return asked.spelled(self.rows(asked, question), question)
@@ -198,7 +204,7 @@ def kind_of(name, kinds):
 class HudiRs(Scan):
     """hudi-rs: whole snapshots, and conditions of one column of numbers or text."""
 
-    name, meaning = "hudi-rs", TOTAL
+    name, meaning, refuses_lost = "hudi-rs", TOTAL, False
 
     def rows(self, asked, question):
         import hudi
@@ -279,7 +285,7 @@ class RealHudi(Scan):
         skips: whether it reads by the metadata table and skips by statistics of columns.
     """
 
-    meaning = SQL
+    meaning, refuses_lost = SQL, False
 
     def __init__(self, hudi, version, *, skips):
         self._hudi, self.version, self._skips = hudi, version, skips

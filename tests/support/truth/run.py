@@ -33,6 +33,14 @@ def prepare():
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     time.tzset()
+    os.fsync = os.fstat  # nobody cuts the power of this machine: what asks the disk to hold a file is told about descriptors
+
+
+def memory_folder():
+    """A folder for tables, in memory where the machine has that."""
+    from memory_folder import make_memory_folder
+
+    return tempfile.TemporaryDirectory(dir=make_memory_folder())
 
 
 def open_spark():
@@ -89,7 +97,7 @@ def run_plain(first, step, until_s):
     prepare()
     from truth.judge import Judge
 
-    with tempfile.TemporaryDirectory() as folder:
+    with memory_folder() as folder:
         return judge_cases([Judge(folder)], range(first, sys.maxsize, step), until_s)
 
 
@@ -107,7 +115,7 @@ def run_engines(first, until_s):
     readers = [Scan(), SparkReader(spark), SparkFilter(spark)]
     readers += [RealHudi(hudi, version, skips=skips) for version, hudi in hudis.items() for skips in (False, True)]
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with memory_folder() as folder:
             judges = [
                 Judge(folder, readers),
                 Judge(folder + "/spark", [Scan()], lambda path, shape: Spark(path, shape, spark)),
@@ -169,7 +177,7 @@ def run_one(file):
     from truth.cases import read_case
     from truth.judge import Judge
 
-    with tempfile.TemporaryDirectory() as folder:
+    with memory_folder() as folder:
         outcome = Judge(folder).run(read_case(Path(file).read_text()), most=100)
     for one in outcome.differences:
         print(f"{one.who}: {one.what}\n  missing {one.expected}\n  found   {one.found}")

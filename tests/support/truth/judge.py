@@ -126,6 +126,8 @@ class Judge:
                     del asked.times[number]
         elif step.writes and newest is not None and newest not in known:
             asked.times[step.number] = newest, table.newest_instant
+        elif step.writes:
+            asked.model.made_nothing(step.number)
 
     def _agrees(self, question, step, asked, outcome):
         """After each step the whole table is read once."""

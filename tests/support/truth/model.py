@@ -55,6 +55,14 @@ class Model:
         self.states[step.number] = State(state.kinds, tuple(left))
         return self.states[step.number]
 
+    def made_nothing(self, number):
+        """The write of a step made no commit: it adds no column and widens none, as long as it changes no row."""
+        before = max((one for one in self.states if one < number), default=None)
+        earlier = State({}) if before is None else self.states[before]
+        rows = self.states[number].rows
+        if len(rows) == len(earlier.rows) and not any(row[COMMIT] == number for row in rows):
+            self.states[number] = earlier
+
     def roll_back(self, number):
         """The write of a step is undone; it is the newest."""
         del self.states[number]
@@ -75,6 +83,8 @@ class Model:
         if step.what != "delete_where":
             return False
         now = self.now
+        if not {term[0].split(".")[0] for group in step.where for term in group} <= set(now.kinds):
+            raise AmbiguousError("the condition names a column that was never made")
         wanted = {self._identity(row) for row in now.rows if holds(step.where, row, now.kinds)}
         return any(self._identity(row) in wanted and not holds(step.where, row, now.kinds) for row in now.rows)
 

@@ -139,7 +139,7 @@ class DuckDB(Scan):
             HudiTable.open(asked.path).scan(as_of=asked.as_of(question)).to_duckdb(connection)
             names = ", ".join(f'"{name}"' for name in asked.names(question))
             where = as_sql(question.where, asked.state(question).kinds, DUCKDB)
-            return connection.execute(f"SELECT {names} FROM t WHERE {where}").to_arrow_table()
+            return connection.sql(f"SELECT {names} FROM t WHERE {where}").to_arrow_table()
 
 
 class Polars(Scan):

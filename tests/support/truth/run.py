@@ -33,7 +33,9 @@ def prepare():
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     time.tzset()
-    os.fsync = os.fstat  # nobody cuts the power of this machine: what asks the disk to hold a file is told about descriptors
+    os.fsync = (
+        os.fstat
+    )  # nobody cuts the power of this machine: what asks the disk to hold a file is told about descriptors
 
 
 def memory_folder():

@@ -24,30 +24,38 @@ def shrink(case, judge, kind, seconds=60):
     changed = True
     while changed and time.time() < until:
         changed = False
-        for smaller in _smaller(case):
-            if time.time() > until:
-                break
-            if shows(smaller):
-                case, changed = smaller, True
-                break
+        for ways in WAYS:
+            smaller = True
+            while smaller is not None and time.time() < until:
+                smaller = next((one for one in ways(case) if time.time() < until and shows(one)), None)
+                case, changed = (case, changed) if smaller is None else (smaller, True)
     return case
 
 
-def _smaller(case):
-    """Cases with a part less, the largest parts first."""
-    yield from (replace(case, questions=part) for part in _parts(case.questions))
-    yield from (replace(case, steps=part) for part in _parts(case.steps))
+def _fewer_questions(case):
+    return (replace(case, questions=part) for part in _parts(case.questions))
+
+
+def _fewer_steps(case):
+    return (replace(case, steps=part) for part in _parts(case.steps))
+
+
+def _fewer_rows(case):
     for number, step in enumerate(case.steps):
-        for rows in _parts(step.rows):
-            if rows:
-                yield _with_step(case, number, replace(step, rows=rows))
-    yield from (_without_column(case, name) for name in _columns(case) if name not in (KEY, PATH, ORDER))
-    yield from _simpler_shapes(case)
-    yield from _simpler_conditions(case)
+        yield from (_with_step(case, number, replace(step, rows=rows)) for rows in _parts(step.rows) if rows)
+
+
+def _fewer_columns(case):
+    return (_without_column(case, name) for name in _columns(case) if name not in (KEY, PATH, ORDER))
+
+
+def _nulls(case):
+    """Without values, all of a column in a batch before one by one."""
     for number, step in enumerate(case.steps):
-        for at, row in enumerate(step.rows):
-            for name in [name for name in row if name not in (KEY, PATH, ORDER) and row[name] is not None]:
-                rows = (*step.rows[:at], {**row, name: None}, *step.rows[at + 1 :])
+        for name in [name for name in step.kinds if name not in (KEY, PATH, ORDER)]:
+            with_value = [at for at, row in enumerate(step.rows) if row.get(name) is not None]
+            for chosen in [with_value, *([at] for at in with_value)] if with_value else []:
+                rows = tuple({**row, name: None} if at in chosen else row for at, row in enumerate(step.rows))
                 yield _with_step(case, number, replace(step, rows=rows))
 
 
@@ -130,3 +138,6 @@ def _simpler(where):
                 for gone in range(len(value)):
                     term = (name, operator, [*value[:gone], *value[gone + 1 :]])
                     yield [*where[:at], [*group[:inner], term, *group[inner + 1 :]], *where[at + 1 :]]
+
+
+WAYS = (_fewer_questions, _fewer_steps, _fewer_rows, _fewer_columns, _simpler_shapes, _simpler_conditions, _nulls)

@@ -23,13 +23,24 @@ FLOATS = Shape(kinds={KEY: "text", "c": "double"})
 NUMBERS = ({KEY: "a", "c": 1.0}, {KEY: "b", "c": math.nan}, {KEY: "d", "c": 0.0})
 PARTIAL = Shape(version=8, merge_on_read=True, kinds={KEY: "text", ORDER: "long", "c": "map"}, merging="partial")
 PARTIAL_ROWS = ({KEY: "a", ORDER: 1, "c": [("k", 1)]},)
-DELETED = Shape(version=8, merge_on_read=True, kinds={KEY: "text", ORDER: "long", "c": "text"})
-ORDERED = ({KEY: "a", ORDER: 1, "c": "x"}, {KEY: "b", ORDER: 1, "c": "x"})
+TENTH = 0.10000000149011612  # as a float holds it
 ONE_BUCKET = {"hoodie.bucket.index.num.buckets": "1"}
 CASES = {
     "bounds hide NaN": (
         HudiRs,
         case_of(FLOATS, [("upsert", NUMBERS, {})], Question(where=[[("c", "=", math.nan)]])),
+    ),
+    "a float becomes a double by its text": (
+        HudiRs,
+        case_of(
+            Shape(merge_on_read=True, kinds={KEY: "text", "c": "float"}),
+            [
+                ("upsert", ({KEY: "a", "c": TENTH}, {KEY: "b", "c": TENTH}), {}),
+                ("upsert", ({KEY: "b", "c": TENTH},), {}),
+                ("upsert", ({KEY: "d", "c": 0.5},), {"c": "double"}),
+            ],
+            Question(),
+        ),
     ),
     "an earlier snapshot has the newest columns": (
         HudiRs,
@@ -68,11 +79,6 @@ def test_a_fault_is_still_there(tmp_path, name):
 
 OF_HUDI = {
     "bounds hide NaN and zeros": case_of(FLOATS, [("upsert", NUMBERS, {})], Question(where=[[("c", "=", math.nan)]])),
-    "1.0.2 compares a delete without an order": case_of(
-        DELETED,
-        [("upsert", ORDERED, {}), ("delete", ({KEY: "a"},), {}), ("upsert", ORDERED[1:], {})],
-        Question(),
-    ),
 }
 
 

@@ -121,9 +121,8 @@ class Judge:
         if step.what == "roll_back":
             left = {write.time for write in writes}
             for number in [number for number, times in asked.times.items() if times[0] not in left]:
-                if number == max(asked.model.states):
-                    asked.model.roll_back(number)
-                    del asked.times[number]
+                asked.model.roll_back(number)
+                del asked.times[number]
         elif step.writes and newest is not None and newest not in known:
             asked.times[step.number] = newest, table.newest_instant
         elif step.writes:

@@ -64,8 +64,8 @@ class Model:
             self.states[number] = earlier
 
     def roll_back(self, number):
-        """The write of a step is undone; it is the newest."""
-        del self.states[number]
+        """The write of a step is undone. It made the newest commit: what came later changed nothing."""
+        self.states = {one: state for one, state in self.states.items() if one < number}
 
     def answer(self, question, meaning=TUPLES):
         """Rows, sorted: tuples of spelled values."""

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup spark4 demo check pure test test-all places test-floors lint docs bench profile soak torture clean
+.PHONY: help setup spark4 demo check pure test test-all places test-floors lint docs bench profile soak torture truth clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes; TABLE_TYPE=mor: with log files)"
@@ -18,6 +18,7 @@ help:
 	@echo "make profile   where the time of a steady batch goes (a minute; WORKLOAD=A)"
 	@echo "make soak      2,000 batches, or BATCHES=…: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files; VERSION=9; STORE=s3: an hour)"
 	@echo "make torture   an hour of simulated worlds, then real processes that are killed and stopped (MINUTES=60, CHAOS_MINUTES=10)"
+	@echo "make truth     random tables, histories and questions, judged by a table in memory and by every reader, real Hudi included (MINUTES=60)"
 	@echo "make places    tests with real components, started for them (PLACE=catalogs, cluster, kafka, pysparks, router or stores; STORE=azure)"
 	@echo "make setup     make .venv (the others do it by themselves)"
 
@@ -134,6 +135,12 @@ torture: setup
 	$(BIN)/python tests/support/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
 	$(BIN)/python tests/support/chaos/run.py --minutes $(CHAOS_MINUTES) --first $(FIRST) --store disk --report benchmarks/results/chaos.json
 	$(BIN)/python tests/support/chaos/run.py --minutes $(CHAOS_MINUTES) --first $(FIRST) --store s3 --report benchmarks/results/chaos.json
+
+# random tables, histories and questions as long as time allows; what differs is shrunk; benchmarks/results/truth.json.
+# ENGINES=plain: without a JVM. CASE=file: a shrunk case of the result, once
+ENGINES ?= all
+truth: setup
+	$(RUN) $(BIN)/python tests/support/truth/run.py --minutes $(MINUTES) --first $(FIRST) --engines $(ENGINES) $(if $(CASE),--case $(CASE))
 
 clean:
 	rm -rf $(VENV) .venv-* build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -4,13 +4,30 @@ import io
 from typing import Any, NoReturn
 
 import pyarrow as pa
-from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType, PyFileSystem
+from pyarrow.fs import (
+    FileInfo,
+    FileSelector,
+    FileSystem,
+    FileSystemHandler,
+    FileType,
+    LocalFileSystem,
+    PyFileSystem,
+    SubTreeFileSystem,
+)
 
 from table.storage.interface import Storage
+from table.storage.local import LocalStorage
 
 
-def arrow_filesystem(storage: Storage) -> PyFileSystem:
-    """The file system; paths are relative to the table."""
+def arrow_filesystem(storage: Storage) -> FileSystem:
+    """The file system; paths are relative to the table.
+
+    On local disks it is Arrow's own. ``Scanner.to_reader`` of pyarrow, which DuckDB calls, holds the interpreter's lock
+    while it waits for a lock of Arrow. A thread of Arrow that has the latter and opens a file waits for the interpreter
+    where the file system is in Python: queries stood still.
+    """
+    if type(storage) is LocalStorage:
+        return SubTreeFileSystem(storage.base_uri, LocalFileSystem())
     return PyFileSystem(_Handler(storage))
 
 

@@ -124,6 +124,13 @@ def test_a_scan_is_asked_anew_each_time(lake):
     assert scan.to_arrow().num_rows == 70
 
 
+def test_no_thread_of_arrow_waits_for_the_interpreter_to_open_a_file_of_a_local_disk(lake):
+    # queries of DuckDB stood still: pyarrow holds the interpreter's lock while it waits for such a thread
+    filesystem = lake.scan().to_dataset().filesystem
+    assert filesystem.type_name == "subtree"
+    assert filesystem.base_fs.type_name == "local"
+
+
 def test_a_limit_cuts_rows(lake):
     for limit in (0, 1, 7, 59, 60, 61):
         expected = min(limit, 60)

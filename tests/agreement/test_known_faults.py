@@ -1,0 +1,95 @@
+"""Faults of other engines that `make truth` passes over are still there. What is mended goes out of `truth.known`."""
+
+import math
+
+import pytest
+from truth.cases import KEY, ORDER, Case, Question, Shape, Step
+from truth.judge import Judge
+from truth.known import KNOWN
+from truth.readers import HudiRs, RealHudi
+
+
+def case_of(shape, steps, question):
+    """Batches of rows, or names of operations with rows."""
+    kinds = dict(shape.kinds)
+    made = []
+    for number, (what, rows, changed) in enumerate(steps, 1):
+        kinds = {**kinds, **changed}
+        made.append(Step(number, what, rows, {name: kinds[name] for name in rows[0]}))
+    return Case(0, shape, tuple(made), (question,))
+
+
+FLOATS = Shape(kinds={KEY: "text", "c": "double"})
+NUMBERS = ({KEY: "a", "c": 1.0}, {KEY: "b", "c": math.nan}, {KEY: "d", "c": 0.0})
+PARTIAL = Shape(version=8, merge_on_read=True, kinds={KEY: "text", ORDER: "long", "c": "map"}, merging="partial")
+PARTIAL_ROWS = ({KEY: "a", ORDER: 1, "c": [("k", 1)]},)
+TENTH = 0.10000000149011612  # as a float holds it
+ONE_BUCKET = {"hoodie.bucket.index.num.buckets": "1"}
+CASES = {
+    "bounds hide NaN": (
+        HudiRs,
+        case_of(FLOATS, [("upsert", NUMBERS, {})], Question(where=[[("c", "=", math.nan)]])),
+    ),
+    "a float becomes a double by its text": (
+        HudiRs,
+        case_of(
+            Shape(merge_on_read=True, kinds={KEY: "text", "c": "float"}),
+            [
+                ("upsert", ({KEY: "a", "c": TENTH}, {KEY: "b", "c": TENTH}), {}),
+                ("upsert", ({KEY: "b", "c": TENTH},), {}),
+                ("upsert", ({KEY: "d", "c": 0.5},), {"c": "double"}),
+            ],
+            Question(),
+        ),
+    ),
+    "an earlier snapshot has the newest columns": (
+        HudiRs,
+        case_of(
+            Shape(kinds={KEY: "text", "c": "long"}),
+            [("upsert", ({KEY: "a", "c": 2**53 + 1},), {}), ("upsert", ({KEY: "b", "c": 0.5},), {"c": "double"})],
+            Question(as_of=1),
+        ),
+    ),
+    "log files from before a change of columns fail": (
+        HudiRs,
+        case_of(
+            Shape(merge_on_read=True, index="BUCKET", kinds={KEY: "text", "c": "map"}, options=ONE_BUCKET),
+            [
+                ("upsert", ({KEY: "a", "c": None},), {}),
+                ("upsert", ({KEY: "b", "c": None},), {}),
+                ("upsert", ({KEY: "d", "c": [("k", 1)], "n": "x"},), {"n": "text"}),
+            ],
+            Question(),
+        ),
+    ),
+    "no partial updates": (
+        HudiRs,
+        case_of(PARTIAL, [("upsert", PARTIAL_ROWS, {}), ("upsert", PARTIAL_ROWS, {})], Question()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fault_is_still_there(tmp_path, name):
+    reader, case = CASES[name]
+    outcome = Judge(str(tmp_path), [reader()]).run(case)
+    assert not outcome.differences
+    assert outcome.counts[reader.name, name] == 1, outcome.counts
+
+
+OF_HUDI = {
+    "bounds hide NaN and zeros": case_of(FLOATS, [("upsert", NUMBERS, {})], Question(where=[[("c", "=", math.nan)]])),
+}
+
+
+@pytest.mark.hudi
+@pytest.mark.parametrize("name", OF_HUDI)
+def test_a_fault_of_hudi_is_still_there(hudi, tmp_path, utc, name):
+    reader = RealHudi(hudi, "1.0.2", skips=False)
+    outcome = Judge(str(tmp_path), [reader]).run(OF_HUDI[name])
+    assert not outcome.differences
+    assert outcome.counts[reader.name, name] == 1, outcome.counts
+
+
+def test_each_fault_has_a_test():
+    assert sorted(fault.name for fault in KNOWN) == sorted([*CASES, *OF_HUDI])

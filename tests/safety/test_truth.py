@@ -1,0 +1,61 @@
+"""Random tables, histories and questions: readers without a JVM answer as a table in memory. More: `make truth`."""
+
+from dataclasses import replace
+
+import pytest
+from tiers import quick
+from truth.cases import KEY, Case, Question, Shape, Step, read_case
+from truth.draw import draw_case
+from truth.judge import Judge
+from truth.readers import PLAIN, Scan
+from truth.shrink import shrink
+
+A_FEW = 4
+
+
+@pytest.mark.parametrize("first", quick(1, range(0, 20 * A_FEW, A_FEW)))
+def test_every_reader_answers_as_the_table_in_memory(tmp_path, first):
+    judge, ended, judged = Judge(str(tmp_path)), {}, 0
+    for seed in range(first, first + A_FEW):
+        case = draw_case(seed)
+        outcome = judge.run(replace(case, questions=case.questions[:: 1 if first else 2]))
+        assert not outcome.differences, (seed, outcome.differences)
+        judged += not outcome.undefined
+        for (who, end), count in outcome.counts.items():
+            ended.setdefault(who, {})[end] = ended.get(who, {}).get(end, 0) + count
+    assert judged >= A_FEW / 2
+    for reader in PLAIN:
+        counts = ended[reader.name]
+        assert counts["right"] > counts.get("refused", 0), (reader.name, counts)
+
+
+class Forgetful(Scan):
+    """Loses the rows with a face in them."""
+
+    name = "forgetful"
+
+    def rows(self, asked, question):
+        rows = super().rows(asked, question).to_pylist()
+        return [row for row in rows if "😀" not in row.values()]
+
+
+ROWS = ({KEY: "a", "c": "x", "d": 1}, {KEY: "b", "c": "😀", "d": None}, {KEY: "e", "c": "😀", "d": 2})
+KINDS = {KEY: "text", "c": "text", "d": "long"}
+HISTORY = Case(
+    7,
+    Shape(version=8, index="SIMPLE", kinds=KINDS),
+    (Step(1, "insert", ROWS, KINDS), Step(2, "clean"), Step(3, "delete", ({KEY: "a"},), {KEY: "text"})),
+    (Question(("c",)), Question(where=[[("d", "!=", 7), ("c", ">", "a")]]), Question(as_of=1)),
+)
+
+
+def test_a_wrong_answer_is_found_and_its_history_shrinks_to_one_row(tmp_path):
+    judge = Judge(str(tmp_path), [Forgetful()])
+    [difference] = judge.run(HISTORY).differences
+    assert difference.kind == ("forgetful", "rows")
+    small = shrink(HISTORY, judge, difference.kind)
+    kinds = {KEY: "text", "c": "text"}
+    assert small.shape == Shape(kinds=kinds)
+    assert small.steps == (Step(1, "insert", ({KEY: "b", "c": "😀"},), kinds),)
+    assert small.questions == (Question(),)
+    assert read_case(repr(small)) == small

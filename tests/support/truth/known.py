@@ -1,0 +1,86 @@
+"""Faults of other engines that are passed over, by name; tests/agreement/test_known_faults.py pins each (pure)."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+FLOATS = ("float", "double")
+
+
+@dataclass(frozen=True)
+class Known:
+    """A fault of another engine.
+
+    Attributes:
+        name: what the totals of the result call it.
+        readers: beginnings of the names of the readers that have it.
+        error: a part of what is raised; None: rows are wrong.
+        about: of a case and a question, whether it can show there.
+    """
+
+    name: str
+    readers: tuple
+    error: str | None
+    about: Callable
+
+
+def _kinds(case):
+    """Every kind that a column of the case has at some time, by name."""
+    found = {name: {kind} for name, kind in case.shape.kinds.items()}
+    for step in case.steps:
+        for name, kind in step.kinds.items():
+            found.setdefault(name, set()).add(kind)
+    return found
+
+
+def _compares_floats(case, question, operators, values):
+    kinds = _kinds(case)
+    return any(
+        kinds.get(name, set()) & set(FLOATS)
+        and operator in operators
+        and any(isinstance(one, float) and values(one) for one in (value if isinstance(value, list) else [value]))
+        for group in question.where or ()
+        for name, operator, value in group
+    )
+
+
+def _changed_columns(case, question):
+    """An earlier snapshot, and columns that changed since."""
+    return question.as_of is not None and any(
+        name not in case.shape.kinds or len(kinds) > 1 for name, kinds in _kinds(case).items()
+    )
+
+
+def _floats_became_doubles(case, _):
+    return case.shape.merge_on_read and any({"float", "double"} <= kinds for kinds in _kinds(case).values())
+
+
+KNOWN = (
+    Known("bounds hide NaN", ("hudi-rs",), None, lambda c, q: _compares_floats(c, q, ("=", ">="), math.isnan)),
+    Known(
+        "bounds hide NaN and zeros", ("Hudi",), None,
+        lambda c, q: _compares_floats(c, q, ("=", "in"), lambda one: math.isnan(one) or not one),
+    ),
+    Known("a float becomes a double by its text", ("hudi-rs", "Hudi"), None, _floats_became_doubles),
+    Known("an earlier snapshot has the newest columns", ("hudi-rs",), None, _changed_columns),
+    Known(
+        "log files from before a change of columns fail", ("hudi-rs",), "partial-update column",
+        lambda c, q: c.shape.merge_on_read,
+    ),
+    Known("no partial updates", ("hudi-rs",), "merger", lambda c, q: c.shape.merging == "partial"),
+)  # fmt: skip
+
+
+def find_known(reader, about, error):
+    """The name of a fault of others that explains a difference, or None.
+
+    Args:
+        reader: its name; "writer" for a step.
+        about: (case, question), or the step.
+        error: what was raised; None: rows differ.
+    """
+    for fault in KNOWN:
+        raised = error is None if fault.error is None else error is not None and fault.error in str(error)
+        if reader.startswith(fault.readers) and raised and fault.about(*about):
+            return fault.name
+    return None

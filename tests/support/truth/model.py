@@ -1,0 +1,172 @@
+"""The table in memory: what each step leaves of it, and what each question is to be answered with (pure)."""
+
+from dataclasses import dataclass
+
+from .cases import GONE, KEY, ORDER, PATH
+from .conditions import TUPLES, holds
+from .kinds import KINDS, order_of, spell, widened
+
+COMMIT = " commit"  # number of the step that wrote the row; no column is called so
+
+
+class AmbiguousError(Exception):
+    """The outcome is not defined: a shrunk history does what no drawn one does."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A snapshot.
+
+    Attributes:
+        kinds: columns -> kinds, in order.
+        rows: dictionaries.
+    """
+
+    kinds: dict
+    rows: tuple = ()
+
+    def paths(self):
+        return {row.get(PATH) for row in self.rows}
+
+
+class Model:
+    """Applies steps to a table in memory.
+
+    Attributes:
+        states: number of the step -> the snapshot behind it, of the writes that count.
+    """
+
+    def __init__(self, shape):
+        self.shape = shape
+        self.states = {}
+
+    @property
+    def now(self):
+        return self.states[max(self.states)] if self.states else State({})
+
+    def apply(self, step):
+        """A write. The snapshot behind it."""
+        if not self.states and step.what.startswith("delete"):
+            raise AmbiguousError("there is no table yet")
+        state = State(kinds_after(self.now.kinds, step), self.now.rows)
+        rows = [_stored(row, state.kinds) for row in state.rows]
+        batch = [_stored(row, state.kinds) for row in step.rows]
+        left = getattr(self, f"_{step.what}")(step, rows, batch, state.kinds)
+        self.states[step.number] = State(state.kinds, tuple(left))
+        return self.states[step.number]
+
+    def made_nothing(self, number):
+        """The write of a step made no commit: it adds no column and widens none, as long as it changes no row."""
+        before = max((one for one in self.states if one < number), default=None)
+        earlier = State({}) if before is None else self.states[before]
+        rows = self.states[number].rows
+        if len(rows) == len(earlier.rows) and not any(row[COMMIT] == number for row in rows):
+            self.states[number] = earlier
+
+    def roll_back(self, number):
+        """The write of a step is undone. It made the newest commit: what came later changed nothing."""
+        self.states = {one: state for one, state in self.states.items() if one < number}
+
+    def answer(self, question, meaning=TUPLES):
+        """Rows, sorted: tuples of spelled values."""
+        state = self.now if question.as_of is None else self.states[question.as_of]
+        names = question.columns if question.columns is not None else tuple(state.kinds)
+        rows = [row for row in state.rows if holds(question.where, row, state.kinds, meaning)]
+        if question.since is not None:
+            rows = [row for row in rows if row[COMMIT] > question.since]
+        if question.keys is not None:
+            rows = [row for row in rows if row[KEY] in question.keys]
+        return spelled(rows, names, state.kinds)
+
+    def refuses(self, step):
+        """Whether the condition of a delete takes only some of the rows of a key."""
+        if step.what != "delete_where":
+            return False
+        now = self.now
+        if not {term[0].split(".")[0] for group in step.where for term in group} <= set(now.kinds):
+            raise AmbiguousError("the condition names a column that was never made")
+        wanted = {self._identity(row) for row in now.rows if holds(step.where, row, now.kinds)}
+        return any(self._identity(row) in wanted and not holds(step.where, row, now.kinds) for row in now.rows)
+
+    def _identity(self, row):
+        return row[KEY] if self.shape.keyed_by_table else (row.get(PATH), row[KEY])
+
+    def _wins(self, new, old):
+        return not self.shape.ordered or order_of(new[ORDER]) >= order_of(old[ORDER])
+
+    def _merged(self, new, old, kinds):
+        first, second = (new, old) if self._wins(new, old) else (old, new)
+        if self.shape.merging != "partial":
+            return first
+        return {**first, **{name: second.get(name) for name in kinds if first.get(name) is None}}
+
+    def _upsert(self, step, rows, batch, kinds):
+        records = {}
+        for record in batch:
+            name = self._identity(record)
+            records[name] = self._merged(record, records[name], kinds) if name in records else record
+        stored = {}
+        for row in rows:
+            name = self._identity(row)
+            if name in stored and name in records:
+                raise AmbiguousError(name)
+            stored[name] = row
+        left = [row for row in rows if self._identity(row) not in records]
+        for name, record in records.items():
+            merged = self._merged(record, stored[name], kinds) if name in stored else record
+            if merged is stored.get(name) or not merged.get(GONE):
+                is_old = name in stored and not self._wins(record, stored[name])
+                left.append(merged if is_old else {**merged, COMMIT: step.number})
+        return left
+
+    def _insert(self, step, rows, batch, kinds):
+        if not self.shape.repeats:
+            known = {self._identity(row) for row in rows}
+            if len(known | {self._identity(row) for row in batch}) < len(known) + len(batch):
+                raise AmbiguousError("a key comes twice")
+        return rows + [{**record, COMMIT: step.number} for record in batch]
+
+    _bulk_insert = _insert
+
+    def _delete(self, step, rows, batch, kinds):
+        gone = {self._identity(record) for record in batch}
+        return [row for row in rows if self._identity(row) not in gone]
+
+    def _delete_where(self, step, rows, batch, kinds):
+        return [row for row in rows if not holds(step.where, row, kinds)]
+
+    def _insert_overwrite(self, step, rows, batch, kinds):
+        replaced = {record.get(PATH) for record in batch}
+        return self._insert(step, [row for row in rows if row.get(PATH) not in replaced], batch, kinds)
+
+    def _insert_overwrite_table(self, step, rows, batch, kinds):
+        return self._insert(step, [], batch, kinds)
+
+    def _delete_partition(self, step, rows, batch, kinds):
+        gone = {record.get(PATH) for record in batch}
+        if gone - self.now.paths():
+            raise AmbiguousError("there is no such path")
+        return [row for row in rows if row.get(PATH) not in gone]
+
+
+def kinds_after(kinds, step):
+    """The columns of a table behind a write: new ones, and wider ones."""
+    if step.what in ("delete", "delete_where", "delete_partition"):
+        return kinds
+    changed = {name: kind for name, kind in step.kinds.items() if kind in _wider(kinds.get(name))}
+    return {**kinds, **changed, **{name: kind for name, kind in step.kinds.items() if name not in kinds}}
+
+
+def _wider(kind):
+    return KINDS[kind].wider if kind is not None else ()
+
+
+def _stored(row, kinds):
+    return {COMMIT: row.get(COMMIT), **{name: widened(row.get(name), kind) for name, kind in kinds.items()}}
+
+
+def spelled(rows, names, kinds):
+    """Rows as sorted tuples of spelled values, in the order of `names`."""
+    types = [KINDS[kinds[name]].type for name in names]
+    made = [tuple(spell(row[name], kind) for name, kind in zip(names, types, strict=True)) for row in rows]
+    return sorted(made, key=repr)

@@ -290,9 +290,9 @@ class MicroBatchWriter:
         columns, profiles = batch.workers.schema, self._profiles_for(options)
         # raises the errors of the batch before any request
         snapshot, agreed = agree_settled(options, snapshot, columns, profiles, self.services, batch.spread)
+        self._opener.coarse_times.note(self.table, options.effective_operation, columns, agreed.schema)
         leaving = find_leaving(options, snapshot, agreed.keys, batch.workers)
-        operation = options.effective_operation
-        action = action_of(operation, snapshot.config.table_type)
+        action = action_of(operation := options.effective_operation, snapshot.config.table_type)
         index = see_index(snapshot.table, options)  # before the timeline is listed from which the batch is planned
         pending = begin_commit(snapshot, operation.hudi_name, identity, self.lease, action)
         self.lease.beat_for(pending.time, identity, pending.sight)

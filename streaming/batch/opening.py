@@ -6,8 +6,10 @@ from functools import partial
 
 import pyarrow as pa
 
+from streaming.batch.coarse_times import CoarseTimesAdvice
 from streaming.batch.partition_advice import tell_time_fields
 from streaming.plan.plan_tasks import plan_changes
+from table.columns.cast import is_coarser
 from table.config.metadata_indexes import check_maintained
 from table.config.table_config import TableConfig
 from table.config.writable import check_can_write
@@ -24,7 +26,7 @@ from table.options.choices import TableCreation, TableType
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.scan.read_slice import SliceContext
 from table.scan.slice_keys import read_slice_keys
-from table.schema.avro_schema import check_batch_columns, from_avro, relaxed, schema_json
+from table.schema.avro_schema import check_batch_columns, find_untyped, from_avro, relaxed, schema_json
 from table.schema.evolution import evolve_schema
 from table.services.conversion.convert import convert_table
 from table.snapshot import Snapshot
@@ -40,10 +42,14 @@ class TableOpener:
 
     Args:
         default_name: name of the table if it has to be created.
+
+    Attributes:
+        coarse_times: warns of a table with milliseconds.
     """
 
     def __init__(self, storage: Storage, default_name: str) -> None:
         self._storage, self._default_name = storage, default_name
+        self.coarse_times = CoarseTimesAdvice()
         self._version: int | None = None  # of the table when it was opened last
 
     def open(self, options: WriteOptions, schema: pa.Schema, batch_id: int | None) -> HudiTable:
@@ -242,6 +248,7 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
             key_fields=config.record_key_fields,
             ordering_fields=config.ordering_fields,
             numbers_to_text=options.schema.numbers_to_text,
+            integers_to_floats=options.schema.integers_to_floats,
         )
         check_keys_keep_their_types(config, batch, table)
         return evolved
@@ -267,17 +274,25 @@ def check_expected(expected: str | None, batch: pa.Schema) -> None:
     if expected is None:
         return
     announced = {each.name: each.type for each in relaxed(from_avro(expected))}
-    found = {each.name: each.type for each in relaxed(from_avro(schema_json(batch, "batch")))}
+    untyped = {each.name for each in batch if find_untyped(each.type, each.name)} & set(announced)
+    typed = pa.schema([each for each in batch if each.name not in untyped])
+    found = {each.name: each.type for each in relaxed(from_avro(schema_json(typed, "batch")))}
+    found |= {name: announced[name] for name in untyped}
     told = [
         f"{name!r} is {found.get(name, 'missing')} in the batch and {announced.get(name, 'missing')} in the schema"
         for name in dict.fromkeys((*announced, *found))
-        if announced.get(name) != found.get(name)
+        if announced.get(name) != found.get(name) and not _is_coarser(found.get(name), announced.get(name))
     ]
     if told:
         raise SchemaMismatchError(
             f"hoodie.avro.schema does not describe the batch: {'; '.join(told)}; correct the schema, or leave it out: "
             "the batch's own columns are written"
         )
+
+
+def _is_coarser(found: pa.DataType | None, announced: pa.DataType | None) -> bool:
+    """Whether microseconds come where the schema has milliseconds, as tables of Flink have."""
+    return found is not None and announced is not None and is_coarser(found, announced)
 
 
 def build_keys(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> KeyExpressions:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _TYPES = {
+    "void": pa.null(),
     "boolean": pa.bool_(),
     # Avro has no smaller integers: Hudi stores these as int, and Spark reads them back as such
     "byte": pa.int32(),
@@ -45,7 +46,11 @@ def to_arrow_schema(schema: "StructType") -> pa.Schema:
 
 def _arrow_field(field: dict[str, Any], inside: str) -> pa.Field:
     name = f"{inside}.{field['name']}" if inside else field["name"]
-    return pa.field(field["name"], _arrow_type(field["type"], name), field["nullable"])
+    return _made_field(field["name"], _arrow_type(field["type"], name), nullable=field["nullable"])
+
+
+def _made_field(name: str, arrow: pa.DataType, *, nullable: bool) -> pa.Field:
+    return pa.field(name, arrow, nullable or pa.types.is_null(arrow))  # Arrow's null is always nullable
 
 
 def _arrow_type(kind: Any, column: str) -> pa.DataType:
@@ -58,10 +63,11 @@ def _arrow_type(kind: Any, column: str) -> pa.DataType:
     elif kind["type"] == "struct":
         return pa.struct([_arrow_field(field, column) for field in kind["fields"]])
     elif kind["type"] == "array":
-        return pa.list_(pa.field("element", _arrow_type(kind["elementType"], column), kind["containsNull"]))
+        element = _arrow_type(kind["elementType"], f"{column}.element")
+        return pa.list_(_made_field("element", element, nullable=kind["containsNull"]))
     elif kind["type"] == "map" and kind["keyType"] == "string":
-        value = pa.field("value", _arrow_type(kind["valueType"], column), kind["valueContainsNull"])
-        return pa.map_(pa.string(), value)
+        value = _arrow_type(kind["valueType"], f"{column}.value")
+        return pa.map_(pa.string(), _made_field("value", value, nullable=kind["valueContainsNull"]))
     if isinstance(kind, str) and kind in _REFUSED:
         raise SchemaMismatchError(f"the column {column!r} has the Spark type {kind}: {_REFUSED[kind]} to timestamp")
     shown = kind if isinstance(kind, str) else f"{kind['type']} with keys of type {kind.get('keyType', 'other')}"

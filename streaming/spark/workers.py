@@ -26,11 +26,11 @@ from streaming.spark.carried import carried
 from streaming.spark.schema import to_arrow_schema
 from streaming.spark.worker_failure import failure_of
 from streaming.spark.zipped_library import forget_finders
+from streaming.task.arriving import conform_arriving
 from streaming.task.failure import told_to_the_driver
 from streaming.task.route_rows import tasks_of
 from streaming.task.run import run_task
 from streaming.task.tag import tag_rows
-from table.columns.conform import conform
 from table.files.names import build_write_token
 from table.keys.keygen import KeyExpressions
 from table.keys.sql_text import quote_text
@@ -247,4 +247,4 @@ def _conformed(
         rows = pa.Table.from_batches([batch])
         if key_column is not None:
             rows = rows.append_column(RECORD_KEY, rows.column(key_column))
-        yield from conform(rows, schema, plan.context.required).to_batches()
+        yield from conform_arriving(rows, schema, plan).to_batches()

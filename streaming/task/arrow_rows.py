@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from table.columns.storable import as_storable, storable_schema
-from table.errors import InvalidConfigError, InvalidRecordError
+from table.errors import InvalidConfigError, InvalidRecordError, SchemaMismatchError
+from table.schema.avro_schema import NO_ROWS
 
 Rows: TypeAlias = Any  # a Table, RecordBatch or RecordBatchReader, a pandas or Polars frame: see `open_rows`
 
@@ -27,7 +28,7 @@ def open_rows(rows: Rows) -> pa.Table | pa.RecordBatchReader:
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     if isinstance(rows, pa.Table):
-        return as_storable(rows, storable_schema(rows.schema))
+        return _held(rows)
     if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
         try:
             table = pa.Table.from_pandas(rows, preserve_index=False)
@@ -36,13 +37,38 @@ def open_rows(rows: Rows) -> pa.Table | pa.RecordBatchReader:
                 f"the pandas frame has a column without a type of its own: {'; '.join(map(str, error.args))}: give it "
                 "one, as with frame.astype({'column': 'string'})"
             ) from error
-        return as_storable(table, storable_schema(table.schema))
+        return _held(table)
     if not isinstance(rows, pa.RecordBatchReader):
         if not hasattr(rows, "__arrow_c_stream__"):
             raise InvalidConfigError(_refusal(rows))
-        rows = pa.RecordBatchReader.from_stream(rows)
+        rows = _read_stream(rows)
     schema = storable_schema(rows.schema)
     return pa.RecordBatchReader.from_batches(schema, _storable_batches(rows, schema))
+
+
+def _held(rows: pa.Table) -> pa.Table:
+    made = as_storable(rows, storable_schema(rows.schema))
+    return made if len(made) else made.replace_schema_metadata(NO_ROWS)
+
+
+def _read_stream(rows: Rows) -> pa.RecordBatchReader:
+    try:
+        return pa.RecordBatchReader.from_stream(rows)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:  # such as Polars' Int128
+        column = next((name for name in getattr(rows, "columns", ()) if not _is_known(rows, name)), None)
+        which = "a column" if column is None else f"the column {column!r}"
+        kind = "" if column is None else f" {rows[column].dtype}"
+        raise SchemaMismatchError(
+            f"{which} has a type{kind} that Arrow does not know ({error}): cast it, as to Int64 or Decimal(38, 0)"
+        ) from error
+
+
+def _is_known(frame: Rows, column: str) -> bool:
+    """Whether Arrow knows the type of a column of a Polars frame."""
+    try:
+        return pa.RecordBatchReader.from_stream(frame.select(column)) is not None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
 
 
 def _storable_batches(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 from streaming.plan.columns import SLOT_COLUMN
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult
+from streaming.task.arriving import conform_arriving
 from streaming.task.route_rows import slots_of, tasks_of
 from streaming.task.routed_rows import RoutedRows, read_all
 from streaming.task.run import run_task
 from streaming.task.sort_rows import sort_rows
 from streaming.task.tag import tag_rows
 from table import threads
-from table.columns.conform import conform
 from table.columns.memory_size import rows_bytes
 from table.columns.text_bytes import find_bad_text, made_readable
 from table.errors import TaskFailedError
@@ -236,7 +236,7 @@ class InProcessWorkers:
         columns |= {RECORD_KEY: record_keys, PARTITION_PATH: paths, SLOT_COLUMN: pa.array(slots)}
         if plan.numbers_rows:
             columns[ARRIVAL_COLUMN] = pa.array(np.arange(start, start + len(record_keys)))
-        return conform(pa.table(columns), plan.arriving_schema, plan.context.required), tasks
+        return conform_arriving(pa.table(columns), plan.arriving_schema, plan), tasks
 
     def _tagged(self, plan: TaskPlan, routed: RoutedRows, stack: ExitStack) -> list[RoutedRows]:
         """The second exchange: each row, tagged with its file group, goes to the task that writes it."""

@@ -1,4 +1,4 @@
-"""Casts Arrow columns to a wider or richer type than the stored one.
+"""Casts Arrow columns to another type: to a wider or richer one, and to a narrower one if it holds every value.
 
 Numbers become the text that Java writes (HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType).
 """
@@ -10,13 +10,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+EXACT = {pa.float32(): 2**24, pa.float64(): 2**53}  # up to here a float stands for one whole number alone
+_ANY_INTEGER = pa.decimal128(20, 0)  # holds each integer of 64 bits
+
 
 def cast_column(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
     """A column with another type: missing fields become null, numbers are widened, text is as Java writes it.
 
+    A column without a type of its own (Arrow's null) becomes nulls of any type. Whole floats up to `EXACT` become
+    integers. Integers and decimals become decimals of another precision and scale. Microseconds become milliseconds,
+    rounded down as Flink does.
+
     Args:
         column: column of any type.
         arrow: the wanted type.
+
+    Raises:
+        ArrowInvalid: a value has no equal of the wanted type.
     """
     if column.type.equals(arrow):
         return column
@@ -29,14 +39,33 @@ def _needs_care(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether Arrow's own cast would fail, or would produce another text than Java."""
     if pa.types.is_dictionary(stored) or pa.types.is_dictionary(wanted):
         return False
-    if pa.types.is_nested(stored):
+    if pa.types.is_nested(stored) or pa.types.is_null(stored) or _narrows(stored, wanted):
         return True
     return bool(pa.types.is_string(wanted) and (pa.types.is_floating(stored) or pa.types.is_decimal(stored)))
+
+
+def _narrows(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values are cast that Arrow's own cast refuses or changes."""
+    return bool(
+        (stored in EXACT and pa.types.is_integer(wanted))
+        or (pa.types.is_integer(stored) and pa.types.is_decimal(wanted))
+        or is_coarser(stored, wanted)
+    )
+
+
+def is_coarser(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether moments in microseconds become moments in milliseconds."""
+    both = pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted)
+    return both and (stored.unit, wanted.unit) == ("us", "ms") and (stored.tz is None) == (wanted.tz is None)
 
 
 def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:  # noqa: PLR0911 a way a kind of type
     if array.type.equals(wanted):
         return array
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), wanted)
+    if _narrows(array.type, wanted):
+        return _narrowed(array, wanted)
     if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
         return _cast_struct(array, wanted)
     if pa.types.is_map(array.type) and pa.types.is_map(wanted):
@@ -57,6 +86,19 @@ def _plain(values: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Array 
     # an integer that a float cannot hold exactly is rounded, as in Java
     rounds = pa.types.is_integer(values.type) and pa.types.is_floating(wanted)
     return values.cast(wanted, safe=not rounds)
+
+
+def _narrowed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(wanted):
+        micros = pc.fill_null(array.cast(pa.int64()), 0).to_numpy()
+        missing = pc.is_null(array).to_numpy(zero_copy_only=False)
+        return pa.array(np.floor_divide(micros, 1000), mask=missing).cast(wanted)
+    if pa.types.is_decimal(wanted):
+        return array.cast(_ANY_INTEGER).cast(wanted)
+    most = EXACT[array.type]
+    if pc.any(pc.greater(pc.abs(array), pa.scalar(most, array.type))).as_py():
+        raise pa.ArrowInvalid(f"a value is beyond {most}")
+    return array.cast(wanted)
 
 
 def _cast_struct(array: pa.StructArray, wanted: pa.StructType) -> pa.Array:

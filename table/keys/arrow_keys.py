@@ -76,11 +76,13 @@ def _spelled(rules: KeyRules, values: pa.Array, number: int) -> pa.Array:
 
 
 def _column(name: str, rows: pa.Table) -> pa.ChunkedArray:
-    """A column, or a field within structs, which is null where its struct is null."""
+    """A column, or a field within structs, which is null where its struct is null. Nulls without a type become text."""
     if name in rows.column_names:
-        return rows.column(name)
-    first, *rest = name.split(".")
-    return pc.struct_field(rows.column(first), rest)
+        column = rows.column(name)
+    else:
+        first, *rest = name.split(".")
+        column = pc.struct_field(rows.column(first), rest)
+    return cast_column(column, pa.string()) if pa.types.is_null(column.type) else column
 
 
 def _text_of(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -104,6 +104,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hudistream.overwrite.in.stream": HonouredKey("overwrite.in_stream"),
         "hudistream.schema.mode": HonouredKey("schema.mode"),
         "hudistream.schema.numbers.to.text": HonouredKey("schema.numbers_to_text"),
+        "hudistream.schema.integers.to.floats": HonouredKey("schema.integers_to_floats"),
         "hoodie.datasource.write.reconcile.schema": HonouredKey(
             "schema.mode", Reconciles(), "Whether columns that the batch lacks are null; else they are refused."
         ),

@@ -317,6 +317,8 @@ class SchemaSettings(Settings):
             that the batch lacks are null.
         fill_missing: columns that the batch lacks are null, whatever the mode.
         numbers_to_text: whether a column of numbers becomes text for good if a batch has text there, as in Hudi.
+        integers_to_floats: whether a column of integers becomes one of floats for good if a batch has floats there, as
+            in Hudi. Else floats that are whole, up to 2^53 (float: 2^24), become integers, and others are refused.
         expected: Avro schema of the rows; a batch with other columns, or columns of another type, is refused. None:
             nothing is expected.
     """
@@ -324,6 +326,7 @@ class SchemaSettings(Settings):
     mode: SchemaMode = option(SchemaMode.ADD, SCHEMA_MODE)
     fill_missing: bool = option(default=False, kind=Flag())
     numbers_to_text: bool = option(default=False, kind=Flag())
+    integers_to_floats: bool = option(default=False, kind=Flag())
     expected: str | None = option(None, AvroSchema())
 
 

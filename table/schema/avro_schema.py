@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from table.columns.storable import no_fields_problem
 from table.errors import CorruptFileError, SchemaMismatchError
 
 COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS = (
@@ -22,6 +23,8 @@ COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS 
 )
 DELETE_MARKER = "_hoodie_is_deleted"  # a boolean; a row where it is true deletes its key
 RESERVED_PREFIX = "_hudistream_"  # the sink's own columns in rows sent to tasks and in put-aside rows
+NO_ROWS = {b"hudistream.rows": b"0"}  # metadata of the schema of a batch that is known to have no rows
+MOST_LEVELS, MOST_PARQUET_LEVELS = 63, 98  # that Arrow's IPC, and its reader of Parquet, read
 META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
 
 _AVRO_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -36,6 +39,9 @@ _TO_AVRO: Mapping[pa.DataType, Any] = {
     pa.date32(): {"type": "int", "logicalType": "date"},
     pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "timestamp-micros"},
     pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
+    # Flink makes tables with milliseconds
+    pa.timestamp("ms", "UTC"): {"type": "long", "logicalType": "timestamp-millis"},
+    pa.timestamp("ms"): {"type": "long", "logicalType": "local-timestamp-millis"},
 }
 _FROM_AVRO = {avro: arrow for arrow, avro in _TO_AVRO.items() if isinstance(avro, str)}
 _FROM_LOGICAL = {
@@ -114,12 +120,14 @@ def _avro_type(arrow: pa.DataType, name: str, namespace: str, column: str) -> An
             "precision": arrow.precision,
             "scale": arrow.scale,
         }
-    if pa.types.is_struct(arrow):
+    if pa.types.is_struct(arrow) and arrow.num_fields:
         return _avro_record(list(arrow), name, namespace, column)
     if pa.types.is_list(arrow):
-        return {"type": "array", "items": _avro_inner(arrow.value_field, name, namespace, column)}
+        return {"type": "array", "items": _avro_inner(arrow.value_field, name, namespace, f"{column}.element")}
     if pa.types.is_map(arrow) and pa.types.is_string(arrow.key_type):
-        return {"type": "map", "values": _avro_inner(arrow.item_field, name, namespace, column)}
+        return {"type": "map", "values": _avro_inner(arrow.item_field, name, namespace, f"{column}.value")}
+    if pa.types.is_struct(arrow):
+        raise SchemaMismatchError(no_fields_problem(column))
     raise SchemaMismatchError(
         f"the column {column!r} has the type {arrow}, which cannot be stored: cast it to a type that "
         "docs/concepts/keys-and-types.md lists"
@@ -129,6 +137,47 @@ def _avro_type(arrow: pa.DataType, name: str, namespace: str, column: str) -> An
 def _avro_inner(field: pa.Field, name: str, namespace: str, column: str) -> Any:
     inner = _avro_type(field.type, name, namespace, column)
     return ["null", inner] if field.nullable else inner
+
+
+def find_untyped(arrow: pa.DataType, path: str) -> list[str]:
+    """The parts of a column that have no type of their own: Arrow's null, Spark's void.
+
+    Args:
+        arrow: type of the column.
+        path: its name, with those of the columns around it.
+    """
+    if pa.types.is_null(arrow):
+        return [path]
+    if pa.types.is_struct(arrow):
+        return [found for field in arrow for found in find_untyped(field.type, f"{path}.{field.name}")]
+    if pa.types.is_list(arrow):
+        return find_untyped(arrow.value_type, f"{path}.element")
+    return find_untyped(arrow.item_type, f"{path}.value") if pa.types.is_map(arrow) else []
+
+
+def untyped_problem(path: str) -> str:
+    """Why a new column without a type of its own is refused."""
+    return (
+        f"the column {path!r} has no type of its own, as all values are null, and the table does not know it: cast it "
+        "to a type, or drop it"
+    )
+
+
+def typed(schema: pa.Schema) -> pa.Schema:
+    """The columns with text where a part has no type of its own: what a schema with such parts is compared as."""
+    return pa.schema([field.with_type(_typed(field.type)) for field in schema])
+
+
+def _typed(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_null(arrow):
+        return pa.string()
+    if pa.types.is_struct(arrow):
+        return pa.struct([field.with_type(_typed(field.type)) for field in arrow])
+    if pa.types.is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(_typed(arrow.value_type)))
+    if pa.types.is_map(arrow):
+        return pa.map_(arrow.key_type, arrow.item_field.with_type(_typed(arrow.item_type)))
+    return arrow
 
 
 def relaxed_type(arrow: pa.DataType) -> pa.DataType:
@@ -229,7 +278,7 @@ def _arrow_type(avro: Any, names: dict[str, Any]) -> tuple[pa.DataType, bool]:  
 
 
 def check_batch_columns(batch: pa.Schema) -> None:
-    """Refuses a batch with columns that a table cannot have.
+    """Refuses a batch with columns that a table cannot have. Columns without a type of their own are none of them.
 
     Raises:
         SchemaMismatchError: for duplicate names, meta columns, and types that cannot be stored.
@@ -245,7 +294,32 @@ def check_batch_columns(batch: pa.Schema) -> None:
         seen.add(name.lower())
     if not batch.names:
         raise SchemaMismatchError("the batch has no columns")
-    to_avro(batch, "check")
+    to_avro(typed(batch), "check")
+    for field in batch:
+        _check_nesting(field)
+
+
+def _check_nesting(column: pa.Field) -> None:
+    deep, deep_in_parquet = _levels(column.type)
+    if deep > MOST_LEVELS or deep_in_parquet > MOST_PARQUET_LEVELS:
+        raise SchemaMismatchError(
+            f"the column {column.name!r} is nested {deep} levels deep ({deep_in_parquet} in Parquet), and readers take "
+            f"{MOST_LEVELS} ({MOST_PARQUET_LEVELS}): split it into several columns, or make its inner part text"
+        )
+
+
+def _levels(arrow: pa.DataType) -> tuple[int, int]:
+    """Levels of structs, lists and maps in Arrow and in Parquet, where a list has two, as has a map in both."""
+    if pa.types.is_struct(arrow):
+        inner = [_levels(field.type) for field in arrow]
+        return 1 + max(level for level, _ in inner), 1 + max(level for _, level in inner)
+    if pa.types.is_list(arrow):
+        level, in_parquet = _levels(arrow.value_type)
+        return 1 + level, 2 + in_parquet
+    if pa.types.is_map(arrow):
+        level, in_parquet = _levels(arrow.item_type)
+        return 2 + level, 2 + in_parquet
+    return 0, 0
 
 
 def required_columns(schema: pa.Schema) -> tuple[str, ...]:

@@ -6,7 +6,12 @@ There are three modes:
 - ``add``: new columns are added, at any depth, and types widened; columns that the batch lacks are refused.
 - ``reconcile``: as ``add``, but columns that the batch lacks are null.
 
-In every mode a batch may lack the boolean column ``_hoodie_is_deleted``. Such a batch deletes no rows.
+In every mode a batch may lack the boolean column ``_hoodie_is_deleted``. Such a batch deletes no rows. In every mode
+columns of nulls without a type of their own are taken where the table knows the type, and columns of milliseconds take
+microseconds.
+
+A column is also taken whose type is not the table's, if the table's type may hold all its values: floats for integers,
+and decimals and integers for decimals. Which values fit is seen where the rows are cast (`table.columns.cast`).
 """
 
 from collections.abc import Sequence
@@ -14,8 +19,18 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from table.columns.cast import EXACT, is_coarser
 from table.errors import SchemaMismatchError
-from table.schema.avro_schema import DELETE_MARKER, check_batch_columns, relaxed, relaxed_type
+from table.schema.avro_schema import (
+    DELETE_MARKER,
+    NO_ROWS,
+    check_batch_columns,
+    find_untyped,
+    relaxed,
+    relaxed_type,
+    typed,
+    untyped_problem,
+)
 from table.schema.column_types import hive_type
 
 STRICT, ADD, RECONCILE = "strict", "add", "reconcile"
@@ -30,11 +45,14 @@ _WIDENED_BY: dict[pa.DataType, tuple[pa.DataType, ...]] = {
 }
 
 
-def merged_type(table: pa.DataType, batch: pa.DataType) -> pa.DataType | None:
-    """The type of a column that has different flat types in table and batch; None if Hudi cannot merge the types.
+def merged_type(table: pa.DataType, batch: pa.DataType, *, integers_to_floats: bool = False) -> pa.DataType | None:
+    """The type of a column that has different flat types in table and batch; None if the types cannot be merged.
 
-    The batch's values are widened to the table's type. A column of numbers is also widened to the batch's type.
+    The batch's values are cast to the table's type. A column of numbers is also widened to the batch's type, an integer
+    one to floats only if `integers_to_floats`.
     """
+    if pa.types.is_null(batch) or _may_fit(table, batch, integers_to_floats=integers_to_floats):
+        return table
     if batch in _WIDENED_BY.get(table, ()):
         return batch
     if table in _WIDENED_BY.get(batch, ()) or (pa.types.is_binary(table) and pa.types.is_string(batch)):
@@ -42,6 +60,15 @@ def merged_type(table: pa.DataType, batch: pa.DataType) -> pa.DataType | None:
     if pa.types.is_string(table) and (pa.types.is_decimal128(batch) or pa.types.is_date32(batch)):
         return table
     return None
+
+
+def _may_fit(table: pa.DataType, batch: pa.DataType, *, integers_to_floats: bool) -> bool:
+    """Whether the table's type holds some values of a type that is not narrower, or has another scale."""
+    if pa.types.is_integer(table):
+        return batch in EXACT and not integers_to_floats
+    if pa.types.is_decimal(table):
+        return bool(pa.types.is_decimal(batch) or pa.types.is_integer(batch))
+    return is_coarser(batch, table)
 
 
 def widened_columns(
@@ -59,6 +86,24 @@ def widened_columns(
     return [(old, new) for old, new in pairs if not old.type.equals(new.type)]
 
 
+def coarser_columns(batch: pa.Schema, table: pa.Schema) -> list[str]:
+    """The columns in which microseconds of a batch become milliseconds of the table; nested ones by their path."""
+    pairs = [(field, table.field(field.name)) for field in batch if field.name in table.names]
+    return [path for ours, theirs in pairs for path in _coarser(ours.type, theirs.type, ours.name)]
+
+
+def _coarser(batch: pa.DataType, table: pa.DataType, path: str) -> list[str]:
+    if is_coarser(batch, table):
+        return [path]
+    if pa.types.is_struct(batch) and pa.types.is_struct(table):
+        inner = [(field, table.field(field.name)) for field in batch if table.get_field_index(field.name) >= 0]
+        return [found for ours, theirs in inner for found in _coarser(ours.type, theirs.type, f"{path}.{ours.name}")]
+    if pa.types.is_list(batch) and pa.types.is_list(table):
+        return _coarser(batch.value_type, table.value_type, f"{path}.element")
+    both = pa.types.is_map(batch) and pa.types.is_map(table)
+    return _coarser(batch.item_type, table.item_type, f"{path}.value") if both else []
+
+
 def rounds(before: pa.DataType, after: pa.DataType) -> bool:
     """Whether different numbers can become equal where a column is widened: floats do not hold all integers."""
     is_exact = pa.types.is_int32(before) and pa.types.is_float64(after)
@@ -72,7 +117,9 @@ class _Differences:
     fills: bool
     adds: bool
     numbers_to_text: bool
+    integers_to_floats: bool
     key_fields: Sequence[str]
+    has_rows: bool
     found: list[str] = field(default_factory=list)
 
     def note_missing(self, column: pa.Field, full: str) -> None:
@@ -86,7 +133,7 @@ class _Differences:
             self.found.append(f"column {full!r} is missing: {ways}")
 
 
-def evolve_schema(
+def evolve_schema(  # noqa: PLR0913 one parameter per rule; all but the first three by name
     batch: pa.Schema,
     table: pa.Schema | None,
     mode: str = ADD,
@@ -95,17 +142,19 @@ def evolve_schema(
     key_fields: Sequence[str] = (),
     ordering_fields: Sequence[str] = (),
     numbers_to_text: bool = False,
+    integers_to_floats: bool = False,
 ) -> pa.Schema:
     """The schema of a commit that writes this batch.
 
     Args:
-        batch: the batch's columns.
+        batch: the batch's columns. If the metadata has `NO_ROWS`, new columns without a type of their own are left out.
         table: the table's columns without meta columns; None if no rows were written yet.
         mode: one of `SCHEMA_MODES`.
         fill_missing: whether columns that the batch lacks are null, whatever the mode.
         key_fields: columns of the record key. Their values are never null.
         ordering_fields: columns that order records of one key. Their numbers never become text.
         numbers_to_text: whether a column of numbers becomes text for good if the batch has text there.
+        integers_to_floats: whether a column of integers becomes floats for good if the batch has floats there.
 
     Returns:
         The table's columns in their order, some of them widened, then the new columns. For a new table, the batch's
@@ -117,16 +166,24 @@ def evolve_schema(
     """
     check_batch_columns(batch)
     if table is None:
-        return relaxed(batch)
+        untyped = [found for field in batch for found in find_untyped(field.type, field.name)]
+        if untyped and _has_rows(batch):
+            raise SchemaMismatchError("; ".join(map(untyped_problem, untyped)))
+        return relaxed(typed(batch))  # without rows nothing is committed
     for name in ordering_fields:
         _check_order_stays(batch, table, name)
-    differences = _Differences(fill_missing or mode == RECONCILE, mode != STRICT, numbers_to_text, key_fields)
+    fills, adds = fill_missing or mode == RECONCILE, mode != STRICT
+    differences = _Differences(fills, adds, numbers_to_text, integers_to_floats, key_fields, _has_rows(batch))
     columns = _merged(list(table), list(batch), "", differences)
     if differences.found:
         raise SchemaMismatchError(
             f"the columns of batch and table differ (hudistream.schema.mode={mode}): {'; '.join(differences.found)}"
         )
     return pa.schema(columns)
+
+
+def _has_rows(batch: pa.Schema) -> bool:
+    return not NO_ROWS.items() <= (batch.metadata or {}).items()
 
 
 def _check_order_stays(batch: pa.Schema, table: pa.Schema, name: str) -> None:
@@ -168,12 +225,17 @@ def _merged(table: list[pa.Field], batch: list[pa.Field], inside: str, differenc
             elif not differences.adds:
                 ways = "leave it out, or set hudistream.schema.mode=add"
                 differences.found.append(f"column {inside + name!r} is new: {ways}")
+            untyped = find_untyped(column.type, inside + name)
+            if untyped and not differences.has_rows:
+                continue
+            differences.found += map(untyped_problem, untyped)
             merged.append(pa.field(name, relaxed_type(column.type)))
     return merged
 
 
 def _merged_type(table: pa.DataType, batch: pa.DataType, full: str, differences: _Differences) -> pa.DataType:
-    if relaxed_type(table).equals(relaxed_type(batch)):
+    is_same = relaxed_type(table).equals(relaxed_type(batch))
+    if is_same or pa.types.is_null(batch) or is_coarser(batch, table):
         return table
     if pa.types.is_struct(table) and pa.types.is_struct(batch):
         return pa.struct(_merged(list(table), list(batch), full + ".", differences))
@@ -183,17 +245,19 @@ def _merged_type(table: pa.DataType, batch: pa.DataType, full: str, differences:
     if pa.types.is_map(table) and pa.types.is_map(batch) and table.key_type == batch.key_type:
         value = _merged_type(table.item_type, batch.item_type, full + ".value", differences)
         return pa.map_(table.key_type, pa.field("value", value, table.item_field.nullable))
-    merged = merged_type(table, batch)
+    merged = merged_type(table, batch, integers_to_floats=differences.integers_to_floats)
     turns_to_text = merged is not None and pa.types.is_string(merged) and table in _WIDENED_BY
     if merged is not None and differences.adds and (differences.numbers_to_text or not turns_to_text):
         return merged
-    ways = _ways_to_the_type(table, batch, full, widens=merged is not None, turns_to_text=turns_to_text)
+    ways = _ways_to_the_type(table, batch, full, merged, turns_to_text=turns_to_text)
     differences.found.append(f"column {full!r} is {batch}, the table has {table}: {ways}")
     return table
 
 
-def _ways_to_the_type(table: pa.DataType, batch: pa.DataType, full: str, *, widens: bool, turns_to_text: bool) -> str:
-    """What a user can do about a column of another type."""
+def _ways_to_the_type(
+    table: pa.DataType, batch: pa.DataType, full: str, merged: pa.DataType | None, *, turns_to_text: bool
+) -> str:
+    """What a user can do about a column of another type; `merged` is the type that other modes make of both."""
     rename = "give the column another name"
     if pa.types.is_nested(table):
         return f"make it {hive_type(table, timestamps=True)} before the sink, or {rename}"
@@ -203,4 +267,7 @@ def _ways_to_the_type(table: pa.DataType, batch: pa.DataType, full: str, *, wide
     if turns_to_text:
         lasting = "set hudistream.schema.numbers.to.text=true, which makes the table's column text for good"
         return f"{cast}, where text that is no number fails or becomes null, or {lasting}"
-    return f"{cast}, or {'set hudistream.schema.mode=add, which widens the column' if widens else rename}"
+    if merged is None:
+        return f"{cast}, or {rename}"
+    does = "widens the column" if merged == batch else "takes values that the column holds"
+    return f"{cast}, or set hudistream.schema.mode=add, which {does}"

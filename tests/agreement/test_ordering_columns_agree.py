@@ -217,6 +217,7 @@ def test_hudi_reads_a_table_whose_ordering_column_was_widened(partners, tmp_path
         **MERGE_ON_READ,
         "hoodie.datasource.compaction.async.enable": "true",
         "hoodie.write.table.version": str(version),
+        "hudistream.schema.integers.to.floats": "true",
     }
     with ArrowSink(
         path, {**options, "hoodie.index.type": "BUCKET"}, key="id", order_by="o0", operation="upsert"

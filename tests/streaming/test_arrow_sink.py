@@ -180,10 +180,11 @@ def test_deletes_by_the_values_of_the_key(tmp_path):
 
 REFUSED = [
     (lambda: [{"id": 1}], InvalidConfigError, r"ArrowSink\.write takes .* not a list"),
-    (lambda: ROWS.append_column("n", pa.nulls(3)), SchemaMismatchError, "'n' has the type null"),
+    (lambda: ROWS.append_column("n", pa.nulls(3)), SchemaMismatchError, "'n' has no type of its own"),
     (lambda: pd.DataFrame({"id": ["a"], "day": ["x"], "ts": [1], "at": [pd.Timestamp(0)]}), SchemaMismatchError,
      "'at' has the type timestamp.*tz_localize"),
-    (lambda: ROWS.append_column("n", pa.array([1, 2, 3], pa.uint64())), SchemaMismatchError, "cast it to int64"),
+    (lambda: ROWS.append_column("n", pa.array([1, 2, 2**64 - 1], pa.uint64())), InvalidRecordError,
+     "18446744073709551615"),
     (lambda: ROWS.append_column("at", pa.array([1, 2, 3], pa.timestamp("ns", "UTC"))), InvalidRecordError,
      "'at' of type timestamp.*round it"),
     (lambda: ROWS.drop_columns(["id"]), SchemaMismatchError, "'id' is missing and is of the record key: select it"),
@@ -355,3 +356,29 @@ def test_a_bulk_insert_sorts_by_columns(tmp_path, layout, memory):
         shares.append(1 - found.files_pruned_by_statistics / found.files_read)
     assert shares[0] < (0.1 if layout == "linear" else 0.45)
     assert shares[1] == 1.0 if layout == "linear" else shares[1] < 0.45
+
+
+def test_frames_of_pandas_without_rows_or_types_are_taken(tmp_path):
+    path, typed = str(tmp_path / "t"), pa.table({"id": ["a"], "n": [7], "at": pa.array([0], pa.timestamp("us", "UTC"))})
+    frame = pd.DataFrame({"id": [], "n": [], "at": [], "new": []}, dtype=object)
+    with ArrowSink(path, {"hudistream.schema.mode": "reconcile"}, key="id", operation="upsert") as sink:
+        assert sink.write(frame).instant_time is None  # a table without rows has no columns yet
+        sink.write(typed)
+        sink.write(frame)
+        sink.write(frame.drop(columns=["at", "new"]), operation="delete")
+        sink.write(pd.DataFrame({"id": ["b"], "n": [None], "at": [None]}))
+        sink.write(pd.DataFrame({"id": ["c", "d"], "n": [None, 8]}))  # pandas makes floats of the integers
+        sink.write(pa.table({"id": ["e"], "n": pa.array([2**63 - 1], pa.uint64())}))
+        for rows, said in [
+            (pd.DataFrame({"id": ["f"], "new": [None]}), "'new' has no type of its own"),
+            (pa.table({"id": ["f"], "n": pa.array([2**63], pa.uint64())}), "9223372036854775808"),
+            (pd.DataFrame({"id": [None], "n": [1]}), "null or empty"),
+        ]:
+            with pytest.raises((InvalidRecordError, SchemaMismatchError), match=said):
+                sink.write(rows)
+    found = HudiTable.open(path).scan().to_arrow()
+    assert found.schema.field("n").type == pa.int64()
+    assert found.schema.names == ["id", "n", "at"]
+    assert dict(zip(found["id"].to_pylist(), found["n"].to_pylist(), strict=True)) == {
+        "a": 7, "b": None, "c": None, "d": 8, "e": 2**63 - 1,
+    }  # fmt: skip

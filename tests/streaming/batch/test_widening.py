@@ -18,6 +18,7 @@ MERGE_ON_READ = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.bucket.index.num.buckets": "1",
     "hoodie.clean.automatic": "false",
+    "hudistream.schema.integers.to.floats": "true",
 }
 BUCKETS = {"hoodie.index.type": "BUCKET"}
 SCHEDULES_ONLY = {"hoodie.datasource.compaction.async.enable": "false", "compaction.schedule.enabled": "true"}

@@ -360,7 +360,7 @@ def test_files_from_before_a_widening_are_read_with_their_own_types(
 ):
     """Flat numbers by Spark, other types by Python; the files behind the widening by Spark alone."""
     path = str(tmp_path / "t")
-    sink = HudiSink(path, key="id", partition_by="p", order_by="ts")
+    sink = HudiSink(path, {"hudistream.schema.integers.to.floats": "true"}, key="id", partition_by="p", order_by="ts")
     sink.write(spark.sql(f"SELECT 'a' id, 'p0' p, 1L ts, CAST({before} AS {old}) v, 1 w"))
     sink.write(spark.sql(f"SELECT 'b' id, 'p1' p, 1L ts, CAST({after} AS {new}) v, 1 w"))
     sink.stop()

@@ -52,6 +52,14 @@ def test_each_type_that_can_be_stored_has_its_arrow_type(kind, arrow, nullable):
     assert arrow_of(kind, nullable) == pa.field("c", arrow, nullable)
 
 
+def test_a_column_without_a_type_has_none_in_arrow():
+    for nullable in (True, False):
+        assert arrow_of(T.NullType(), nullable) == pa.field("c", pa.null())
+        assert arrow_of(T.ArrayType(T.NullType(), nullable)).type == pa.list_(pa.field("element", pa.null()))
+        made = arrow_of(T.MapType(T.StringType(), T.NullType(), nullable)).type
+        assert made == pa.map_(pa.string(), pa.field("value", pa.null()))
+
+
 @pytest.mark.parametrize("nullable", [True, False])
 def test_within_a_column_nulls_are_allowed_where_spark_allows_them(nullable):
     element, value = pa.field("element", pa.int64(), nullable), pa.field("value", pa.int64(), nullable)
@@ -72,7 +80,6 @@ def test_the_name_of_each_type_is_the_one_that_spark_has_for_it(schema):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        (T.NullType(), "void, which cannot be stored: cast it to a type that docs/concepts/keys-and-types.md lists"),
         (T.DayTimeIntervalType(), "interval day to second, which cannot be stored: cast it"),
         (T.TimestampNTZType(), "timestamp_ntz: Hudi has no timestamp without zone .* cast it to timestamp$"),
         (T.MapType(T.LongType(), T.LongType()), "map with keys of type long, which cannot be stored"),
@@ -81,7 +88,8 @@ def test_the_name_of_each_type_is_the_one_that_spark_has_for_it(schema):
     ids=str,
 )
 def test_another_type_is_refused_with_its_column_also_where_it_lies_within_one(kind, said):
-    for outer, column in [(kind, "c"), (T.ArrayType(kind), "c"), (struct_of([(T.ArrayType(kind), True)]), r"c\.f0")]:
+    within = struct_of([(T.ArrayType(kind), True)])
+    for outer, column in [(kind, "c"), (T.ArrayType(kind), r"c\.element"), (within, r"c\.f0\.element")]:
         with pytest.raises(SchemaMismatchError, match=f"^the column '{column}' has the Spark type {said}"):
             arrow_of(outer)
 

@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from streaming.task.arrow_rows import open_rows
 from table.columns.storable import as_storable, storable_schema
 from table.errors import InvalidRecordError, SchemaMismatchError
 
@@ -25,6 +26,9 @@ CASES = [
     (pa.map_(pa.large_string(), pa.int16()), [[("a", 1)], None], pa.map_(pa.string(), pa.int32())),
     (pa.dictionary(pa.int8(), pa.large_string()), ["a", None, "a"], pa.string()),
     (pa.date64(), [dt.date(2024, 2, 29)], pa.date32()),
+    (pa.uint64(), [2**63 - 1, None], pa.int64()),
+    (pa.null(), [None, None], pa.null()),
+    (pa.list_(pa.null()), [[], None], pa.list_(pa.null())),
 ]  # fmt: skip
 
 
@@ -72,9 +76,7 @@ def test_rows_that_need_nothing_are_the_same():
 
 
 REFUSED = [
-    (pa.null(), "no type of its own"),
     (pa.timestamp("us"), "give it a zone"),
-    (pa.uint64(), "decimal128"),
     (pa.time64("us"), "keys-and-types"),
     (pa.duration("s"), "keys-and-types"),
     (pa.map_(pa.int32(), pa.int32()), "keys-and-types"),
@@ -90,7 +92,53 @@ def test_what_cannot_be_stored_is_named_with_a_way_out(kind, way_out):
         assert way_out in str(error.value)
 
 
+CODED = pa.dictionary(pa.int8(), pa.string())
+NESTED = [
+    (pa.list_(CODED), [["x", None, "x"], None, [], ["y"]]),
+    (pa.large_list(CODED), [["x"], None, ["y"]]),
+    (pa.list_(CODED, 2), [["x", "y"], None, [None, "x"]]),
+    (pa.struct([("k", CODED), ("n", pa.int64())]), [{"k": "x", "n": 1}, None, {"k": None, "n": 2}]),
+    (pa.map_(pa.string(), CODED), [[("a", "x"), ("b", None)], None, []]),
+    (pa.struct([("l", pa.list_(pa.struct([("k", CODED)])))]), [{"l": [{"k": "x"}, None]}, {"l": None}, None]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), NESTED, ids=str)
+def test_dictionaries_within_columns_are_decoded(kind, values):
+    array = pa.array(values, kind)
+    for rows in (pa.table({"c": array}), pa.table({"c": array}).slice(1)):
+        made = as_storable(rows, storable_schema(rows.schema))
+        assert "dictionary" not in str(made.schema)
+        assert made["c"].to_pylist() == values[len(values) - len(rows) :]
+
+
+def test_dictionaries_of_polars_within_columns_are_decoded():
+    kinds = [pl.List(pl.Categorical), pl.Struct({"k": pl.Enum(["x", "y"])}), pl.Array(pl.Categorical, 2)]
+    values = [[["x", None], None, ["y"]], [{"k": "x"}, None, {"k": None}], [["x", "y"], None, ["y", "x"]]]
+    frame = pl.DataFrame(
+        {f"c{number}": pl.Series(v, dtype=kind) for number, (kind, v) in enumerate(zip(kinds, values, strict=True))}
+    )
+    made = open_rows(frame).read_all()
+    assert "dictionary" not in str(made.schema)
+    assert made.to_pylist() == frame.to_dicts()
+
+
+def test_a_type_of_polars_that_arrow_does_not_know_is_named():
+    frame = pl.DataFrame({"id": ["a"], "n": pl.Series([1], dtype=pl.Int128)})
+    with pytest.raises(SchemaMismatchError, match=r"the column 'n' has a type Int128 .*cast it, as to Int64"):
+        open_rows(frame)
+
+
+def test_a_struct_without_fields_is_refused_by_its_path():
+    kind = pa.struct([("tags", pa.list_(pa.struct([])))])
+    with pytest.raises(SchemaMismatchError, match=r"'c\.tags\.element' is a struct without fields"):
+        storable_schema(pa.schema([("c", kind)]))
+
+
 def test_a_value_that_does_not_fit_is_named():
+    rows = pa.table({"n": pa.array([1, 2**63], pa.uint64())})
+    with pytest.raises(InvalidRecordError, match=r"'n' .*9223372036854775808.*decimal128\(20, 0\)"):
+        as_storable(rows, storable_schema(rows.schema))
     rows = pa.table({"c": pa.array([1001], pa.timestamp("ns", "UTC"))})
     with pytest.raises(InvalidRecordError, match="'c' .*1001.*round it"):
         as_storable(rows, storable_schema(rows.schema))

@@ -1,20 +1,33 @@
 """Batches with other columns than the table's: the schema that comes of it, and the rows."""
 
 import decimal
+import io
 import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from engine import Engine, rows
 
 from table import SchemaMismatchError, read_table
 from table.columns.cast import cast_column, java_text
-from table.schema.evolution import ADD, RECONCILE, STRICT, evolve_schema, merged_type, rounds, widened_columns
+from table.schema.avro_schema import from_avro, schema_json
+from table.schema.evolution import (
+    ADD,
+    RECONCILE,
+    STRICT,
+    coarser_columns,
+    evolve_schema,
+    merged_type,
+    rounds,
+    widened_columns,
+)
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
 
 I32, I64, F32, F64, TEXT = pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string()
 TABLE = pa.schema([("id", TEXT), ("n", I64)])
+MAP, LIST = pa.map_(TEXT, pa.field("value", I64)), pa.list_(pa.field("element", TEXT))
 
 
 def struct(**columns):
@@ -57,6 +70,14 @@ def test_what_a_strict_table_refuses_is_named(columns, message):
         (I32, I64, I64),
         (I64, F32, F32),
         (F32, F64, F64),
+        (pa.decimal128(10, 2), pa.decimal128(5, 1), pa.decimal128(10, 2)),
+        (pa.decimal128(10, 2), pa.decimal128(12, 4), pa.decimal128(10, 2)),
+        (pa.decimal128(10, 2), I64, pa.decimal128(10, 2)),
+        (pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC"), pa.timestamp("ms", "UTC")),
+        *((kind, pa.null(), kind) for kind in (I32, TEXT, pa.bool_(), pa.date32(), struct(a=I64), MAP, LIST)),
+        (LIST, pa.list_(pa.null()), LIST),
+        (struct(a=I64, b=TEXT), struct(a=pa.null(), b=pa.null()), struct(a=I64, b=TEXT)),
+        (MAP, pa.map_(TEXT, pa.null()), MAP),
         (I32, TEXT, TEXT),
         (TEXT, F64, TEXT),
         (TEXT, pa.date32(), TEXT),
@@ -72,7 +93,8 @@ def test_what_a_strict_table_refuses_is_named(columns, message):
     ],
 )
 def test_columns_grow_at_any_depth(table, batch, merged):
-    found = evolve_schema(pa.schema([("x", batch), ("new", TEXT)]), pa.schema([("x", table)]), numbers_to_text=True)
+    grows = {"numbers_to_text": True, "integers_to_floats": True}
+    found = evolve_schema(pa.schema([("x", batch), ("new", TEXT)]), pa.schema([("x", table)]), **grows)
     assert found == pa.schema([("x", merged), ("new", TEXT)])
 
 
@@ -105,8 +127,86 @@ def test_numbers_become_text_only_on_request(mode, number):
         evolve_schema(pa.schema([("x", struct(a=TEXT))]), pa.schema([("x", struct(a=number))]), mode)
 
 
+@pytest.mark.parametrize("mode", [ADD, RECONCILE])
+@pytest.mark.parametrize("floats", [F32, F64])
+def test_integers_become_floats_only_on_request(mode, floats):
+    for integers in (I32, I64):
+        batch, table = (pa.schema([("n", kind), ("s", struct(a=kind))]) for kind in (floats, integers))
+        assert evolve_schema(batch, table, mode) == table
+        assert evolve_schema(batch, table, mode, integers_to_floats=True) == batch
+        assert evolve_schema(table, batch, mode) == batch  # integers of a batch still become floats of the table
+
+
+def test_a_strict_table_takes_only_what_has_no_type_of_its_own_and_microseconds():
+    for table, batch in [
+        (I64, pa.null()), (LIST, pa.list_(pa.null())), (pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")),
+    ]:  # fmt: skip
+        assert evolve_schema(pa.schema([("x", batch)]), pa.schema([("x", table)]), STRICT).types == [table]
+    for table, batch in [(I64, F64), (pa.decimal128(10, 2), pa.decimal128(5, 2)), (pa.decimal128(10, 2), I32)]:
+        with pytest.raises(SchemaMismatchError, match="mode=add, which takes values that the column holds"):
+            evolve_schema(pa.schema([("x", batch)]), pa.schema([("x", table)]), STRICT)
+
+
+@pytest.mark.parametrize(
+    ("column", "path"),
+    [
+        (pa.null(), "new"),
+        (pa.list_(pa.null()), "new.element"),
+        (pa.map_(TEXT, pa.null()), "new.value"),
+        (struct(a=I64, b=pa.list_(struct(c=pa.null()))), "new.b.element.c"),
+    ],
+)
+def test_a_column_without_a_type_that_the_table_does_not_know_is_named(column, path):
+    batch = pa.schema([("new", column)])
+    for table in (None, pa.schema([("id", TEXT)]), pa.schema([("new", struct(a=I64))])):
+        if table is None or table.names == ["id"] or pa.types.is_struct(column):
+            with pytest.raises(SchemaMismatchError, match=rf"'{path}' has no type of its own.*cast it to a type"):
+                evolve_schema(batch, table, RECONCILE)
+
+
+@pytest.mark.parametrize(
+    ("column", "path"),
+    [(struct(), "x"), (struct(a=I64, b=struct()), "x.b"), (pa.list_(pa.map_(TEXT, struct())), "x.element.value")],
+)
+def test_a_struct_without_fields_is_refused_by_its_path(column, path):
+    for table in (None, TABLE):
+        with pytest.raises(SchemaMismatchError, match=f"'{path}' is a struct without fields"):
+            evolve_schema(pa.schema([("id", TEXT), ("x", column)]), table, RECONCILE)
+
+
+def nested(depth, kinds):
+    kind = I64
+    for number in range(depth):
+        wrap = kinds[number % len(kinds)]
+        kind = {"s": struct(a=kind), "l": pa.list_(kind), "m": pa.map_(TEXT, kind)}[wrap]
+    return kind
+
+
+@pytest.mark.parametrize(("kinds", "most"), [("s", 63), ("l", 49), ("m", 31), ("slm", 47)])
+def test_columns_are_refused_that_are_nested_deeper_than_readers_read(kinds, most):
+    deepest = pa.schema([("x", nested(most, kinds))])
+    written = io.BytesIO()
+    rows = deepest.empty_table()
+    pq.write_table(rows, written, store_schema=False)
+    assert evolve_schema(deepest, None).names == pq.read_table(pa.BufferReader(written.getvalue())).column_names
+    for table in (None, TABLE):
+        with pytest.raises(SchemaMismatchError, match="'x' is nested .* levels deep"):
+            evolve_schema(pa.schema([("id", TEXT), ("x", nested(most + 1, kinds))]), table, RECONCILE)
+
+
+def test_columns_of_milliseconds_are_found_at_any_depth():
+    coarse, fine = ([
+        ("at", pa.timestamp(unit, "UTC")), ("other", pa.timestamp("us", "UTC")),
+        ("s", struct(at=pa.timestamp(unit, "UTC"), n=I64)),
+        ("m", pa.map_(TEXT, pa.list_(pa.timestamp(unit, "UTC")))), ("n", I64),
+    ] for unit in ("ms", "us"))  # fmt: skip
+    assert coarser_columns(pa.schema(fine), pa.schema(coarse)) == ["at", "s.at", "m.value.element"]
+    assert coarser_columns(pa.schema(fine), pa.schema(fine)) == coarser_columns(pa.schema(fine), TABLE) == []
+    assert from_avro(schema_json(pa.schema(coarse), "t")).field("at").type == pa.timestamp("ms", "UTC")
+
+
 def test_the_ordering_field_may_grow_as_a_number_and_dates_may_become_text():
-    for table, batch, merged in [(I32, I64, I64), (I64, F64, F64), (TEXT, pa.date32(), TEXT)]:
+    for table, batch, merged in [(I32, I64, I64), (I64, F64, I64), (TEXT, pa.date32(), TEXT)]:
         found = evolve_schema(pa.schema([("ts", batch)]), pa.schema([("ts", table)]), ordering_fields=["ts"])
         assert found.field("ts").type == merged
 
@@ -130,7 +230,9 @@ def test_a_batch_whose_ordering_field_is_text_is_refused_and_leaves_nothing(tmp_
         (I64, pa.date32(), r"'x' is date32\[day\], the table has int64"),
         (struct(a=I64, b=TEXT), struct(a=I64), "'x.b' is missing"),
         (pa.list_(I64), pa.list_(pa.bool_()), "'x.element' is bool"),
-        (pa.decimal128(10, 2), pa.decimal128(12, 2), "'x' is decimal"),
+        (I64, pa.decimal128(12, 0), "'x' is decimal"),
+        (pa.decimal128(10, 2), F64, "'x' is double"),
+        (pa.decimal128(10, 2), TEXT, "'x' is string"),
         (TEXT, pa.binary(), "'x' is binary"),
         (pa.date32(), TEXT, "'x' is string"),
         (struct(a=I64), I64, "'x' is int64, the table has struct"),
@@ -212,11 +314,44 @@ def test_numbers_are_widened_as_java_widens_them():
     assert cast_column(pa.chunked_array([pa.array([2**40 + 1, None])]), F32).to_pylist() == [float(2**40), None]
 
 
+BEFORE_1970 = [-1, -1000, -1001, 0, 999, 1000, 1001, None]  # microseconds
+
+
+def test_values_are_cast_where_the_type_holds_them():
+    dec = decimal.Decimal
+    for kind, values, wanted, found in [
+        (F64, [2.0**53, -(2.0**53), -0.0, None], I64, [2**53, -(2**53), 0, None]),
+        (F32, [2.0**24, None], I32, [2**24, None]),
+        (pa.decimal128(5, 2), [dec("1.50"), None], pa.decimal128(10, 3), [dec("1.500"), None]),
+        (pa.decimal128(20, 4), [dec("1.5000"), dec("-9.9900")], pa.decimal128(3, 2), [dec("1.50"), dec("-9.99")]),
+        (I64, [2**63 - 1, -(2**63)], pa.decimal128(19, 0), [dec(2**63 - 1), dec(-(2**63))]),
+        (I32, [99, None], pa.decimal128(4, 2), [dec("99.00"), None]),
+        (pa.timestamp("us"), BEFORE_1970, pa.timestamp("ms"), [-1, -1, -2, 0, 0, 1, 1, None]),
+        (pa.null(), [None, None], struct(a=LIST), [None, None]),
+        (pa.list_(pa.null()), [[], None, [None]], LIST, [[], None, [None]]),
+        (struct(a=F64), [{"a": 7.0}, None], struct(a=I64, b=TEXT), [{"a": 7, "b": None}, None]),
+    ]:
+        cast = cast_column(pa.chunked_array([pa.array(values, kind)]).slice(1), wanted)
+        shown = cast.cast(pa.int64()) if pa.types.is_timestamp(wanted) else cast
+        assert (cast.type, shown.to_pylist()) == (wanted, found[1:])
+
+
+def test_values_are_refused_where_the_type_does_not_hold_them():
+    dec = decimal.Decimal
+    for kind, value, wanted in [
+        (F64, 0.5, I64), (F64, 2.0**53 + 2, I64), (F64, float("nan"), I64), (F64, float("inf"), I64),
+        (F64, 2.0**31, I32), (F32, 2.0**24 + 2, I64), (pa.decimal128(5, 2), dec("1.55"), pa.decimal128(10, 1)),
+        (pa.decimal128(12, 2), dec("123456789.00"), pa.decimal128(10, 2)), (I64, 100, pa.decimal128(4, 2)),
+        (pa.list_(F64), [1.0, 0.5], pa.list_(I64)),
+    ]:  # fmt: skip
+        with pytest.raises(pa.ArrowInvalid):
+            cast_column(pa.chunked_array([pa.array([None, value], kind)]), wanted)
+
+
 @pytest.mark.parametrize("operation", ["insert", "upsert"])
 def test_a_table_grows_with_its_batches(tmp_path, operation):
-    sink = Engine(
-        str(tmp_path / "t"), {"hoodie.datasource.write.operation": operation, "hudistream.schema.mode": "reconcile"}
-    )
+    asked = {"hudistream.schema.mode": "reconcile", "hudistream.schema.integers.to.floats": "true"}
+    sink = Engine(str(tmp_path / "t"), {"hoodie.datasource.write.operation": operation, **asked})
     sink.write(0, rows(range(5)))
     wide = rows(range(10, 13), ts=1).append_column("extra", pa.array([1, None, 3]))
     sink.write(1, wide)

@@ -216,23 +216,8 @@ def _broken(facts: Health) -> Iterable[tuple[Verdict, str]]:
 def _to_look_at(
     facts: Health, clean: CleanSettings, archive: ArchiveSettings, compaction: CompactionSettings
 ) -> Iterable[tuple[Verdict, str]]:
+    yield from _damaged(facts)
     backlog = facts.backlog
-    if facts.damaged_commits:
-        yield (
-            Verdict.LOOK,
-            (
-                f"the completed file of {facts.damaged_commits[-1]} is empty or torn: readers of Hudi lose its rows; "
-                "the next sink that starts writes it again from its end record, or `hudistream check --repair`"
-            ),
-        )
-    if facts.metadata_table:
-        yield (
-            Verdict.LOOK,
-            (
-                f"the properties promise a metadata table, and {facts.metadata_table}: Hudi's readers fail or list the "
-                "store; `hudistream check --repair` takes it out of the properties"
-            ),
-        )
     late = [(time, action) for time, action, age_s in facts.pending if age_s > PENDING_TOO_LONG_S]
     if late and not facts.writer_lives:
         yield (
@@ -270,6 +255,26 @@ def _to_look_at(
             (
                 f"{facts.small_files} of {facts.live_files} live files are small: `hudistream cluster` puts those of "
                 "a partition path together; fewer paths, fewer buckets or less frequent batches make larger ones"
+            ),
+        )
+
+
+def _damaged(facts: Health) -> Iterable[tuple[Verdict, str]]:
+    """What others damaged, and the next batch or a command mends."""
+    if facts.damaged_commits:
+        yield (
+            Verdict.LOOK,
+            (
+                f"the completed file of {facts.damaged_commits[-1]} is empty or torn: readers of Hudi lose its rows; "
+                "the next sink that starts writes it again from its end record, or `hudistream check --repair`"
+            ),
+        )
+    if facts.metadata_table:
+        yield (
+            Verdict.LOOK,
+            (
+                f"the properties promise a metadata table, and {facts.metadata_table}: Hudi's readers fail or list the "
+                "store; `hudistream check --repair` takes it out of the properties"
             ),
         )
 

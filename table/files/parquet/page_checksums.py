@@ -88,7 +88,8 @@ def summed_again(chunk: bytes) -> tuple[bytes, int]:
     Returns:
         The chunk, and the bytes of its first page with the header: where the second one begins.
     """
-    parts, first = [], 0
+    parts: list[bytes | memoryview] = []
+    first = 0
     for page in split_pages(chunk):
         header = page.header
         if CHECKSUM in header:

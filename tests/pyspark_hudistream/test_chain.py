@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from environments import ROOT, SPARK_4, make_environment, surroundings
+from environments import ROOT, SPARK_4, make_environment, run_program, surroundings
 
 from table import read_table
 
@@ -61,6 +61,21 @@ def test_the_guide_shows_the_example():
     assert len(blocks) >= 2
     for block in blocks:
         assert block.strip() in example
+
+
+@pytest.mark.slow
+def test_three_tables_are_equal_after_updates_deletes_moves_and_restarts(tmp_path):
+    said = run_program(make_environment(*SPARK_4["4.2"]), "spark4_changes.py", tmp_path / "t", tmp_path / "c")
+    found = json.loads(said.splitlines()[-1])
+    first, second = found["runs"]
+    assert first[0] == ["k1p11v1", "k2p21v1", "k3p00v0", "k4p10v0", "k5p11moved"]
+    assert second[0] == ["k1p11v1", "k3p03v3", "k4p13v3", "k5p03moved"]
+    for source, *others in (first, second):
+        assert others == [source, source]
+    assert found["range"] == [
+        ["d", "k0", "v0"], ["d", "k2", "v0"],
+        ["u", "k1", "v0"], ["u", "k3", "v0"], ["u", "k4", "v0"], ["u", "k5", "v0"],
+    ]  # fmt: skip
 
 
 def load_example():

@@ -105,21 +105,12 @@ def test_a_stream_that_is_slower_than_cleaning_gets_every_key_once(followed):
     assert found["cleaned"] == [["k3v0"], ["k1v1"], ["k2v2"], ["k0v3"]]
 
 
-def test_a_chain_of_three_tables_is_equal_after_updates_deletes_moves_and_restarts(followed):
+def test_a_stream_of_changes_whose_start_was_cleaned_is_refused(followed):
     version, found = followed
     if version != "4.2":
         pytest.skip(f"Spark {version} does not tell a source where a batch begins")
-    first, second = found["changes"]["runs"]
-    assert first[0] == ["k1p11v1", "k2p21v1", "k3p00v0", "k4p10v0", "k5p11moved"]
-    assert second[0] == ["k1p11v1", "k3p03v3", "k4p13v3", "k5p03moved"]
-    for source, *others in (first, second):
-        assert others == [source, source]
-    assert found["changes"]["range"] == [
-        ["d", "k0", "v0"], ["d", "k2", "v0"],
-        ["u", "k1", "v0"], ["u", "k3", "v0"], ["u", "k4", "v0"], ["u", "k5", "v0"],
-    ]  # fmt: skip
     count, said, last = found["cleaned_changes"]
-    assert count == 4
+    assert count == 4  # from the earliest on all rows are inserts
     assert f"may have been cleaned; ask for a time from {last}" in said
 
 

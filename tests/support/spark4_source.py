@@ -14,7 +14,7 @@ import pyspark
 from engine import Engine
 from every_type import random_batch
 from pyspark.sql import SparkSession
-from spark4_stream import Follower, follow_changes, follow_cleaned_changes, follow_cleaned_table, follow_table
+from spark4_stream import Follower, follow_cleaned_changes, follow_cleaned_table, follow_table
 
 plain, merged, since, followed, checkpoints, *what = sys.argv[1:]
 spark = (
@@ -81,7 +81,6 @@ if minor >= (4, 1):
 if minor >= (4, 2) and "streams" in what:
     found["stream"] = follow_table(spark, followed, checkpoints)
     found["cleaned"] = follow_cleaned_table(f"{followed}_cleaned")
-    found["changes"] = follow_changes(spark, f"{followed}_changes", checkpoints)
     found["cleaned_changes"] = follow_cleaned_changes(f"{followed}_gone")
 elif "streams" in what:
     old = Follower(spark, followed, checkpoints)

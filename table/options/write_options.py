@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
 from table.columns.near_name import did_you_mean
+from table.config.key_generator import encoding_of_version
 from table.config.merge_mode import mode_in_force
 from table.config.table_config import (
     DEFAULT_PAYLOAD,
@@ -36,7 +37,13 @@ from table.options.groups import (
 from table.options.keys import ALIASES, HONOURED, REFUSED
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
-from table.options.rules import check_clean_spellings, check_sort_columns, checked_retention, choose_bloom_type
+from table.options.rules import (
+    check_clean_spellings,
+    check_inserts_stay,
+    check_sort_columns,
+    checked_retention,
+    choose_bloom_type,
+)
 from table.options.vocabulary import Vocabulary, sort_keys
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_groups import (
@@ -131,7 +138,17 @@ class WriteOptions:
             check_names_catalog(self.catalog)
         object.__setattr__(self, "archive", checked_retention(self.clean, self.archive, given=given))
         self._check_clustering()
+        self.check_inserts(self.table.table_type)
         check_sort_columns(self.tasks.bulk_insert_columns, self.clustering)
+
+    def check_inserts(self, table_type: str | None) -> None:
+        """Refuses inserts into a table of this type that would not keep every row.
+
+        Raises:
+            InvalidConfigError: names the options and the way out.
+        """
+        keeps_all = self.duplicates.allow_on_insert and not self.duplicates.drop_on_insert
+        check_inserts_stay(self.effective_operation, self.index.type, table_type, keeps_all=keeps_all)
 
     def _check_clustering(self) -> None:
         """Refuses a clustering by the sink that cannot be, or would never be due."""
@@ -313,6 +330,7 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
         version=version,
         layout_version=layout,
         payload_class=options.table.merge_mode.payload_class if options.table.merge_mode else DEFAULT_PAYLOAD,
+        key_encoding=encoding_of_version(version) if keygen == "COMPLEX" and len(keys) == 1 else None,
         extra=extra,
     )
     _check_virtual_keys(options, config)

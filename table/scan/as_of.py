@@ -9,7 +9,7 @@ hudistream does not: a later compaction changes no earlier snapshot.
 """
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from table import clock
@@ -17,6 +17,7 @@ from table.config.readable import check_can_read
 from table.errors import InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.scan.change_range import EARLIEST, ChangeRange, choose_range
+from table.scan.kept_times import is_kept_request_time
 from table.scan.moments import moment_of
 from table.snapshot import Snapshot
 from table.timeline.active_timeline import find_instant
@@ -104,6 +105,9 @@ def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tu
     if last is not None:
         assert until is not None
         asked = f"{asked}, {_in_words('until', until, last)}"
+    requests = _kept_requests(snapshot, first, last, asked)
+    if last is not None:
+        last = _end_of(snapshot, last) if requests.until is not None else last
         _check_bounds(snapshot, asked, last, timeline.visible_until(last).committed_times)
     elif first != EARLIEST:
         _check_not_future(snapshot, asked, first)
@@ -113,7 +117,36 @@ def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tu
     at_end = timeline.visible_until(chosen.until)
     if last is None:
         _check_bounds(snapshot, asked, chosen.until, at_end.committed_times)
-    return snapshot.at(at_end), _with_times(snapshot.at(at_end), chosen)
+    return snapshot.at(at_end), _within(requests, _with_times(snapshot.at(at_end), chosen))
+
+
+@dataclass(frozen=True)
+class _KeptRequests:
+    """The bounds of a range that are request times from before the upgrade of the table; None where one is not."""
+
+    since: str | None
+    until: str | None
+
+
+def _kept_requests(snapshot: Snapshot, first: str, last: str | None, asked: str) -> _KeptRequests:
+    since = first if first != EARLIEST and is_kept_request_time(snapshot, first, asked) else None
+    until = last if last is not None and is_kept_request_time(snapshot, last, asked) else None
+    return _KeptRequests(since, until)
+
+
+def _end_of(snapshot: Snapshot, request: str) -> str:
+    """When the writes that were requested until a time were all completed."""
+    visible = snapshot.timeline.visible_times
+    return max((done for time, done in visible.items() if time <= request), default=request)
+
+
+def _within(requests: _KeptRequests, found: ChangeRange) -> ChangeRange:
+    """The commits of a range whose request times are in the bounds, where the bounds are request times."""
+    since, until = requests.since, requests.until
+    if found.times is None or (since is None and until is None):
+        return found
+    after = (time for time in found.times if since is None or time > since)
+    return replace(found, times=frozenset(time for time in after if until is None or time <= until))
 
 
 def _with_times(snapshot: Snapshot, chosen: ChangeRange) -> ChangeRange:

@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,6 +17,37 @@ sys.path.insert(0, str(ROOT))
 
 DECISIONS = "decisions"
 SCRIPTS = ROOT / "build" / "site-scripts"  # `make docs` puts them there
+
+
+NONE_HERE = '""'  # of `read_hudi_options.py`: an empty text
+
+
+@dataclass(frozen=True)
+class Told:
+    """A row of `hudi_defaults.tsv`.
+
+    Attributes:
+        here: our default, where the code finds it out.
+        hudi: that of Hudi's Spark writer, where its code finds it out.
+        flink: that of Flink's connector; "" where it is the same.
+        why: a sentence.
+    """
+
+    here: str
+    hudi: str
+    flink: str
+    why: str
+
+
+@dataclass(frozen=True)
+class DifferingDefault:
+    """A line of the page of defaults: as `Told`, with the option."""
+
+    row: Any
+    here: str
+    hudi: str
+    flink: str
+    why: str
 
 
 class _Caught(Exception):  # noqa: N818 it is no error
@@ -202,30 +234,88 @@ def _spellings(row: Any) -> str:
 
 def defaults_page() -> str:
     """Defaults that are not those of Hudi 1.2 or of Flink's connector, and why; ours come from the code."""
-    from table.options.list_options import list_options
-
-    ours = {row.key: row for row in list_options()}
     lines = [
         "# Defaults that differ from Hudi's and Flink's",
         "",
         "A job that sets no option gets these values here, and others from Hudi 1.2. Each key can be set to Hudi's",
-        "value, unless the page of [options](options.md) says otherwise. Keys that are not here have Hudi's default.",
+        "value, unless the page of [options](options.md) says otherwise. Keys that are not here have the default that",
+        "Hudi's own classes declare, or mean the same where they are not set.",
         "",
         "| key | here | Hudi's Spark writer | Flink's connector | why |",
         "|---|---|---|---|---|",
     ]
-    for key, hudi, flink, why in differing_defaults():
-        row = ours[key]
-        named = [f"`{key}`", *(f"`{alias}`" for alias in row.aliases)]
-        here, there = f"`{row.default}`" if row.default else "not set", f"`{flink}`" if flink else "the same"
-        lines.append(f"| {', '.join(named)} | {here} | `{hudi}` | {there} | {why} |")
+    for one in differing_defaults():
+        named = ", ".join(f"`{name}`" for name in (one.row.key, *one.row.aliases))
+        here, hudi = (f"`{value}`" if value != "not set" else value for value in (one.here, one.hudi or "not set"))
+        lines.append(f"| {named} | {here} | {hudi} | {f'`{one.flink}`' if one.flink else 'the same'} | {one.why} |")
     return "\n".join(lines)
 
 
-def differing_defaults() -> list[list[str]]:
-    """Rows of `hudi_defaults.tsv`: key, default of Hudi's Spark writer, default of Flink's connector or "", why."""
+def differing_defaults() -> list[DifferingDefault]:
+    """The honoured keys whose default is not Hudi's, in the order of the options, and why."""
+    from table.options.list_options import list_options
+
+    hudis, told = _defaults_of_hudi(), _reasons_of_defaults()
+    rows = {row.key: row for row in list_options()}
+    differing = [key for key, row in rows.items() if key in told or _differs(row, hudis.get(key, ""))]
+    return [
+        DifferingDefault(
+            rows[key],
+            told[key].here or rows[key].default or "not set",
+            told[key].hudi or hudis.get(key, ""),
+            told[key].flink,
+            told[key].why,
+        )
+        for key in differing
+        if key in told
+    ]
+
+
+def untold_defaults() -> list[str]:
+    """The keys whose default is not Hudi's, and of which the page does not say why."""
+    from table.options.list_options import list_options
+
+    hudis, told = _defaults_of_hudi(), _reasons_of_defaults()
+    return [row.key for row in list_options() if row.key not in told and _differs(row, hudis.get(row.key, ""))]
+
+
+def _differs(row: Any, hudi: str) -> bool:
+    """Whether Hudi's default, given as an option, is another option than none."""
+    from table.errors import InvalidConfigError
+    from table.options.list_options import OptionClass
+    from table.options.write_options import WriteOptions, parse_options
+
+    if row.option_class is not OptionClass.HONOURED or hudi in ("", NONE_HERE):
+        return False
+    try:
+        given = parse_options({row.key: hudi}).options
+    except InvalidConfigError:
+        return True
+    return given not in (WriteOptions(), WriteOptions(operation="upsert"))
+
+
+def _defaults_of_hudi() -> dict[str, str]:
+    """Our key -> default of Hudi, as its classes declare it."""
+    from table.options.keys import ALIASES
+
+    found: dict[str, str] = {}
+    for key, default, others, _ in options_of_hudi():
+        for name in (key, *others.split()):
+            found.setdefault(ALIASES.get(name, name), default)
+    return found
+
+
+def options_of_hudi() -> list[list[str]]:
+    """The rows that `read_hudi_options.py` wrote: key, default, other spellings, class."""
+    [newest] = Path(__file__).parent.glob("hudi-options-*.tsv")
+    return [line.split("\t") for line in newest.read_text().splitlines()[1:]]
+
+
+def _reasons_of_defaults() -> dict[str, Told]:
+    """The rows of `hudi_defaults.tsv`."""
     text = (Path(__file__).parent / "hudi_defaults.tsv").read_text()
-    return [line.split("\t") for line in text.splitlines()[1:]]
+    rows = [line.split("\t") for line in text.splitlines()[1:]]
+    return {key: Told(here, hudi, flink, why) for key, here, hudi, flink, why in rows}
 
 
 def benchmarks_page() -> str:

@@ -328,12 +328,13 @@ def _explain(error: Exception) -> None:
 
 
 def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -> WriteOptions:
-    """The given options, typed. Options without effect are logged."""
+    """The given options, typed. Options without effect are logged, as warnings where the user may wait for one."""
     if isinstance(options, WriteOptions):
         return options
     parsed = parse_options(options or {}, path)
     for key, reason in parsed.without_effect.items():
-        log.info("option_without_effect", key=key, reason=reason)
+        tell = log.warning if key in parsed.missed else log.info
+        tell("option_without_effect", key=key, reason=reason)
     return parsed.options
 
 

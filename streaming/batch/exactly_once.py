@@ -13,6 +13,7 @@ from table.options.write_options import WriteOptions
 from table.snapshot import Snapshot
 from table.transaction.checkpoint import CommittedBatch, Verdict, already_committed
 from table.transaction.heartbeat import WriterIdentity
+from table.transaction.last_batch import check_nothing_undone
 from table.transaction.lease import Lease
 from table.transaction.positions import Positions
 
@@ -177,5 +178,5 @@ def _find_entry(
             before=None if last is None else last.query_id,
         )
         return replace(entry, epoch=entry.epoch + 1)
-    ledger.check_gap(snapshot, last, identity.sink_id, batch.batch_id)
+    check_nothing_undone(snapshot, last, identity.sink_id, batch.batch_id)
     return entry

@@ -2,11 +2,8 @@
 
 from collections.abc import Mapping
 
-from table.errors import BatchOrderError, WriteConflictError
-from table.references.undone import load_rolled_back_time
+from table.errors import WriteConflictError
 from table.snapshot import Snapshot
-from table.timeline.end_record import find_end
-from table.timeline.instant import WRITE_ACTIONS, Action
 from table.transaction.checkpoint import (
     OUR_KEY,
     SINK_KEY,
@@ -95,33 +92,6 @@ class BatchLedger:
         merged = merge_checkpoints([merged, *(self._active[time] for time in times[len(before) :])])
         self._merged = times, merged
         return dict(merged)
-
-    def check_gap(self, snapshot: Snapshot, last: CommittedBatch | None, sink_id: str, batch_id: int) -> None:
-        """Refuses a batch if a batch between the last one and it was undone by hand.
-
-        A gap alone proves nothing: a batch without rows leaves no commit.
-
-        Raises:
-            BatchOrderError: the message names the batches and both remedies.
-        """
-        known = -1 if last is None else last.batch_id
-        if batch_id <= known + 1:
-            return
-        for rollback in snapshot.timeline.completed_of(Action.ROLLBACK):
-            time = load_rolled_back_time(snapshot, rollback)
-            ends = (find_end(snapshot.storage, time, action) for action in sorted(WRITE_ACTIONS) if time)
-            batch = next((end.undone for end in ends if end is not None and end.undone is not None), None)
-            if batch is None:
-                continue
-            undone_sink, undone = batch
-            if undone_sink == sink_id and known < undone < batch_id:
-                raise BatchOrderError(
-                    f"batch {batch_id} of sink {sink_id!r} comes after batch {undone}, which was undone by hand "
-                    f"(commit {time}, {rollback.file_name}): its rows are not in the table. Either delete commits/"
-                    f"{known + 1} and later files from the checkpoint's folder, and start the stream: it replays them; "
-                    "or, if they are not wanted, give the sink another "
-                    "hoodie.datasource.write.streaming.checkpoint.identifier"
-                )
 
     def check_is_next(self, snapshot: Snapshot, sink_id: str, batch: CommittedBatch) -> None:
         """Refuses a batch that another process of the same sink committed since this process looked.

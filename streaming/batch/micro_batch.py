@@ -339,7 +339,7 @@ class MicroBatchWriter:
     ) -> CompletedCommit | LostCommit | None:
         """Makes the batch visible, if no other writer got in between. None where there was nothing to commit."""
         check_bad_rows(result, job.table.config, job.options.bad_rows)
-        if not result.stats and not result.quarantined and not replaced:
+        if not (result.stats or result.quarantined or replaced or job.options.sink.commits_empty):
             withdraw_commit(job.pending)
             return None
         schema = job.plan.context.schema

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from streaming.batch.partition_advice import tell_time_fields
 from streaming.plan.plan_tasks import plan_changes
-from table.config.metadata_indexes import RECORD_INDEX, STATISTICS, check_maintained
+from table.config.metadata_indexes import check_maintained
 from table.config.table_config import TableConfig
 from table.config.writable import check_can_write
 from table.errors import InvalidConfigError, SchemaMismatchError, TableNotFoundError
@@ -171,27 +171,18 @@ def settle_metadata_table(table: HudiTable, options: WriteOptions) -> HudiTable:
     """
     if options.table.metadata_enabled is False:
         return replace(table, config=drop_metadata_table(table.storage, table.config))
-    for key, indexes in _dropped_indexes(options).items():
+    for key, indexes in options.table.dropped_indexes.items():
         if table.config.metadata_indexes & indexes:
             table = replace(table, config=drop_indexes(table.storage, table.config, indexes, f"{key}=false"))
     check_maintained(table.config.metadata_indexes, tells_keys=table.config.tells_keys)
     return table
 
 
-def _dropped_indexes(options: WriteOptions) -> dict[str, frozenset[str]]:
-    """The indexes that the options drop, by the option that says so."""
-    switches = {
-        "hoodie.metadata.index.column.stats.enable": (options.table.column_stats_enabled, STATISTICS),
-        "hoodie.metadata.record.index.enable": (options.table.record_index_enabled, frozenset({RECORD_INDEX})),
-    }
-    return {key: indexes for key, (is_enabled, indexes) in switches.items() if is_enabled is False}
-
-
 def _as_settled(config: TableConfig, options: WriteOptions) -> TableConfig:
     """The properties behind `settle_metadata_table`."""
     if options.table.metadata_enabled is False:
         return replace(config, metadata_partitions="")
-    dropped = frozenset[str]().union(*_dropped_indexes(options).values())
+    dropped = frozenset[str]().union(*options.table.dropped_indexes.values())
     return replace(config, metadata_partitions=",".join(sorted(config.metadata_indexes - dropped)))
 
 
@@ -206,12 +197,15 @@ def with_lists(snapshot: Snapshot, options: WriteOptions) -> Snapshot:
         options: how to write.
     """
     table = snapshot.table
-    if not options.table.metadata_enabled or table.config.metadata_indexes or options.concurrency.is_shared:
+    is_wanted = options.table.metadata_enabled and options.table.metadata_made
+    if not is_wanted or table.config.metadata_indexes or options.concurrency.is_shared:
         return snapshot
     schema = snapshot.load_schema() if options.table.column_stats_enabled else None
     if options.table.column_stats_enabled and schema is None:
         return snapshot  # the second batch makes them: a table without a commit has no columns
-    wanted = WantedIndexes(schema, partial(_load_keys, snapshot) if options.table.record_index_enabled else None)
+    load_keys = partial(_load_keys, snapshot) if options.table.record_index_enabled else None
+    of_partitions = options.table.partition_stats_enabled is not False
+    wanted = WantedIndexes(schema, load_keys, options.table.count_record_index_groups, of_partitions=of_partitions)
     config = make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, wanted)
     return Snapshot(replace(table, config=config), snapshot.timeline, commits=snapshot.commits)
 

@@ -12,7 +12,7 @@ from table.hudi_table import HudiTable
 from table.keys.keygen import doubled_by
 from table.log import get_logger
 from table.options.choices import TableType
-from table.options.write_options import WriteOptions
+from table.options.write_options import WriteOptions, check_options_agree
 from table.quarantine.place import table_key
 from table.references.strays import delete_rolled_back_elsewhere
 from table.references.undone import find_foreign_rollbacks
@@ -73,6 +73,7 @@ class Recovery:
         """
         snapshot = settle_key_encoding(self._end_dead_writes(table, identity, lease))
         table = snapshot.table
+        check_options_agree(self._options, table.config)  # only now it is known how an old table spells its keys
         self._tell_keys(table)
         self._properties = keep_copy(table.storage, table.config.extra, self._properties)
         self._look_behind_rollbacks(snapshot)

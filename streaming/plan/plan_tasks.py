@@ -29,6 +29,7 @@ from table.metadata_table.statistics import ranged_columns
 from table.options.choices import BadRowsShown, IndexType, TableType
 from table.options.clustering_settings import RowOrder
 from table.options.groups import LogFileSettings
+from table.options.inserts import check_inserts_stay
 from table.options.write_options import WriteOptions
 from table.records.merge import MergeRules, can_order
 from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
@@ -63,7 +64,7 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
     is_merge_on_read = config.table_type == TableType.MERGE_ON_READ
     if is_merge_on_read:
         _check_log_rules(options)
-        options.check_inserts(config.table_type)
+        check_inserts_stay(operation, index.type, options.duplicates, config.table_type)
     if not operation.can_write_buckets:
         raise InvalidConfigError(
             f"hoodie.datasource.write.operation={operation} with hoodie.index.type=BUCKET is not supported: rows would "

@@ -7,6 +7,9 @@ from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.timeline import Timeline
 
+MANY = "many"
+_MOST_TIMES = 150  # a metastore takes 4,000 letters in a property
+
 
 @dataclass(frozen=True)
 class PathChanges:
@@ -27,13 +30,33 @@ def settled_until(timeline: Timeline) -> str:
     return max(settled, default="")
 
 
-def are_told(timeline: Timeline, since: str) -> bool:
-    """Whether the active timeline still has an instant and every write after it.
+def written_beyond(timeline: Timeline, until: str) -> str:
+    """The completed writes after an instant, as a property of a catalog stores them.
 
-    If the instant was archived, or undone by a restore, the timeline cannot tell the changes since: partitions that it
-    brought into the catalog may be gone.
+    They are registered although an older write is pending, and a later sync must know whether one of them was undone.
+
+    Args:
+        until: as `settled_until` gives it.
+
+    Returns:
+        Their instant times with commas between them; `MANY` if a property cannot hold them all.
     """
-    return since in timeline.committed_times
+    times = [instant.time for instant in timeline.writes_by_time if instant.time > until]
+    return ",".join(times) if len(times) <= _MOST_TIMES else MANY
+
+
+def are_told(timeline: Timeline, since: str, beyond: str = "") -> bool:
+    """Whether the active timeline still has an instant, every write after it, and the writes beyond it.
+
+    If one of them was archived, or undone, the timeline cannot tell the changes since: partitions that it brought into
+    the catalog may be gone.
+
+    Args:
+        since: instant time up to which all writes are registered.
+        beyond: later writes that are registered, as `written_beyond` gives them.
+    """
+    registered = {since, *(beyond.split(",") if beyond else ())}
+    return registered <= timeline.committed_times
 
 
 def find_path_changes(writes: Iterable[tuple[Instant, CommitMetadata]]) -> PathChanges:

@@ -17,6 +17,7 @@ REALTIME_FORMAT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFor
 OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
 SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 LAST_SYNC = "last_commit_time_sync"
+SYNCED_BEYOND = "hudistream.synced.beyond"
 # without it Spark reads a table as one of version 2.2 or earlier; any later version has the same effect
 _SPARK_VERSION = "3.5.0"
 
@@ -42,6 +43,7 @@ class Registration:
         input_format: Hadoop's class that reads the table.
         is_read_optimized: whether the view shows base files only.
         parameters: properties of the table, the properties of its schema included.
+        own_serde: properties of the SerDe that the options name.
     """
 
     database: str
@@ -52,12 +54,14 @@ class Registration:
     input_format: str
     is_read_optimized: bool = False
     parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    own_serde: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), compare=False)
 
     @property
     def serde_parameters(self) -> dict[str, str]:
         """Properties of the SerDe; they tell Spark how to open the table."""
         read_optimized = "true" if self.is_read_optimized else "false"
-        return {"hoodie.query.as.ro.table": read_optimized, "path": self.location, "serialization.format": "1"}
+        told = {"hoodie.query.as.ro.table": read_optimized, "path": self.location, "serialization.format": "1"}
+        return {**self.own_serde, **told}
 
 
 def register_as(
@@ -75,12 +79,14 @@ def register_as(
     fields = tuple(settings.partition_fields or config.partition_fields)
     if settings.extractor is PartitionExtractor.NONE:
         fields = ()
-    all_columns = [pa.field(one.name, pa.string()) for one in META_FIELDS] + list(schema)
+    meta = [] if settings.omits_meta_fields else [pa.field(one.name, pa.string()) for one in META_FIELDS]
+    all_columns = meta + list(schema)
     named = {name.lower() for name in fields}
     stored = [one for one in all_columns if one.name.lower() not in named]
     keys = [_partition_field(config, schema, name) for name in fields]
     parameters = {"EXTERNAL": "TRUE", LAST_SYNC: last_sync, "spark.sql.create.version": _SPARK_VERSION}
     parameters |= _spark_parameters(pa.schema([*stored, *keys]), fields, settings.property_piece)
+    parameters = {**dict(settings.table_properties), **parameters}
     database, name = settings.database.lower(), (settings.table or config.name).lower()
     return tuple(
         Registration(
@@ -92,6 +98,7 @@ def register_as(
             READ_OPTIMIZED_FORMAT if config.table_type != TableType.MERGE_ON_READ or is_ro else REALTIME_FORMAT,
             is_ro,
             MappingProxyType(parameters),
+            MappingProxyType(dict(settings.serde_properties)),
         )
         for suffix, is_ro in _views(config, settings)
     )
@@ -105,9 +112,10 @@ def _views(config: TableConfig, settings: CatalogSettings) -> Sequence[tuple[str
         return [("", True)]
     if settings.strategy is RegisteredAs.REALTIME:
         return [("", False)]
+    named = [("", False)] if settings.registers_name else []
     if settings.skip_ro_suffix:  # Hudi 1.0.2 then registers the realtime view over partitions that are read-optimised
         return [("", True), ("_rt", False)]
-    return [("", False), ("_ro", True), ("_rt", False)]
+    return [*named, ("_ro", True), ("_rt", False)]
 
 
 def _partition_field(config: TableConfig, schema: pa.Schema, name: str) -> pa.Field:
@@ -136,9 +144,16 @@ def _spark_parameters(schema: pa.Schema, keys: Sequence[str], piece: int) -> dic
     return found
 
 
-def synced_until(one: Registration, time: str) -> Registration:
-    """A registration with the instant time up to which it is complete; empty: not yet complete."""
-    return replace(one, parameters=MappingProxyType({**one.parameters, LAST_SYNC: time}))
+def synced_until(one: Registration, time: str, beyond: str | None) -> Registration:
+    """A registration with the writes that it has.
+
+    Args:
+        one: the registration.
+        time: instant time up to which it is complete; empty: not yet complete.
+        beyond: later writes that it has, as `table.catalog.path_changes.written_beyond` gives them; None: not told.
+    """
+    told = {LAST_SYNC: time, **({} if beyond is None else {SYNCED_BEYOND: beyond})}
+    return replace(one, parameters=MappingProxyType({**one.parameters, **told}))
 
 
 def others_parameters(stored: Mapping[str, str] | None) -> dict[str, str]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from table.catalog.catalog import Catalog, Partitions
 from table.catalog.partition_values import partition_values
-from table.catalog.path_changes import PathChanges, are_told, find_path_changes, settled_until
-from table.catalog.registration import LAST_SYNC, Registration, is_changed, register_as, synced_until
+from table.catalog.path_changes import PathChanges, are_told, find_path_changes, settled_until, written_beyond
+from table.catalog.registration import LAST_SYNC, SYNCED_BEYOND, Registration, is_changed, register_as, synced_until
 from table.errors import CatalogError
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -87,7 +87,9 @@ def sync_table(
     if settings.creates_database:
         catalog.create_database(wanted[0].database)
     looks = _Looks(snapshot, settings)
-    reports = [_Sync(looks, catalog, everything).run(view) for view in wanted]
+    beyond = written_beyond(snapshot.timeline, until)
+    lists = everything or not settings.reads_changes
+    reports = [_Sync(looks, catalog, lists, beyond).run(view) for view in wanted]
     done = _together(reports, wanted, until)
     log.info(
         "catalog_synced",
@@ -140,9 +142,10 @@ class _Looks:
     def locate(self, wanted: Registration, paths: Iterable[str]) -> Partitions:
         """Partition paths as the catalog stores them: values of the partition columns -> location."""
         fields, config = [key.name for key in wanted.partition_keys], self.snapshot.config
-        extractor = self.settings.extractor
+        extractor, decodes = self.settings.extractor, self.settings.decodes_paths
+        decodes = config.url_encode if decodes is None else decodes
         return {
-            partition_values(path, fields, extractor, is_styled=config.hive_style, decodes=config.url_encode): join(
+            partition_values(path, fields, extractor, is_styled=config.hive_style, decodes=decodes): join(
                 wanted.location, path
             )
             for path in paths
@@ -171,11 +174,19 @@ def _any_visible(groups: Iterable[FileGroup]) -> bool:
 
 @dataclass(frozen=True)
 class _Sync:
-    """The sync of one view of a table."""
+    """The sync of one view of a table.
+
+    Attributes:
+        looks: the table.
+        catalog: the catalog.
+        everything: lists in any case.
+        beyond: writes of the table behind a pending one, as `written_beyond` gives them.
+    """
 
     looks: _Looks
     catalog: Catalog
     everything: bool
+    beyond: str
 
     def run(self, wanted: Registration) -> SyncReport:
         found = self.catalog.find_table(wanted.database, wanted.name)
@@ -187,14 +198,17 @@ class _Sync:
                 "the other one there"
             )
         # the sync registers its time last: after a sync that failed, the next one begins where that one began
-        since = found.parameters.get(LAST_SYNC, "") if found is not None else ""
-        begun = synced_until(wanted, since)
+        stored = found.parameters if found is not None else {}
+        since, before = stored.get(LAST_SYNC, ""), stored.get(SYNCED_BEYOND, "")
+        is_told = bool(self.beyond or before)
+        wanted = synced_until(wanted, wanted.parameters[LAST_SYNC], self.beyond if is_told else None)
+        begun = synced_until(wanted, since, before if is_told else None)
         if found is None:
             self.catalog.create_table(begun)
         has_changed = found is not None and is_changed(wanted, found)
         if has_changed:
             self.catalog.change_table(begun, cascades=True)
-        partitions = self._sync_partitions(wanted, since)
+        partitions = self._sync_partitions(wanted, since, before)
         is_same = found is not None and not has_changed and partitions.is_empty
         if begun != wanted and not (is_same and self.looks.settings.only_changes):
             self.catalog.change_table(wanted, cascades=False)
@@ -208,10 +222,10 @@ class _Sync:
             partitions.has_listed,
         )
 
-    def _sync_partitions(self, wanted: Registration, since: str) -> SyncReport:
+    def _sync_partitions(self, wanted: Registration, since: str, before: str) -> SyncReport:
         if not wanted.partition_keys:
             return SyncReport()
-        if self.everything or not are_told(self.looks.snapshot.timeline, since):
+        if self.everything or not are_told(self.looks.snapshot.timeline, since, before):
             return self._compare(wanted)
         # the write at `since` was registered; no older write was pending then
         snapshot = self.looks.snapshot

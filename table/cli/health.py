@@ -7,6 +7,7 @@ from typing import Any
 from table import clock
 from table.cli.arguments import add_command, add_format, add_options, at_least_one, load_options, open_table
 from table.cli.output import plural, say, say_json
+from table.errors import CorruptFileError, StorageError
 from table.inspect.health import Health, Verdict, load_health
 from table.inspect.words import age_text, size_text
 
@@ -43,7 +44,15 @@ def _look(given: argparse.Namespace) -> Health:
 
 
 def _health(given: argparse.Namespace) -> int:
-    found = _look(given)
+    try:
+        found = _look(given)
+    except (CorruptFileError, StorageError) as error:  # readers fail, too
+        if given.format == "json":
+            findings = [{"level": Verdict.BROKEN.name.lower(), "text": str(error)}]
+            say_json({"verdict": Verdict.BROKEN.name.lower(), "path": given.path, "findings": findings})
+        else:
+            say([f"{WORDS[Verdict.BROKEN].upper()}: {given.path}", f"  {error}"])
+        return int(Verdict.BROKEN)
     if given.format == "json":
         say_json(as_json(found))
     else:

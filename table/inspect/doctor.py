@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from table import clock
-from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
+from table.config.metadata_indexes import STATISTICS
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
@@ -19,6 +19,7 @@ from table.metadata_table.statistics import agree_columns
 from table.options.choices import ConcurrencyMode, TableType
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.scan.stored_key import with_key_encoding
+from table.services.rollback.rollback import WRITES
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.storage.opening import open_storage
@@ -29,6 +30,7 @@ from table.transaction.heartbeat import find_live_writer
 from table.transaction.holder import find_standing_holder
 from table.transaction.lease_record import describe_holder
 from table.transaction.membership import is_open
+from table.transaction.planned_clusterings import is_left_alone
 
 _KEEPS_VERSION = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")
 _AT_ONCE = "a JVM writer that works at the same time must have a lock in common, and set hoodie.metadata.enable=false"
@@ -114,7 +116,7 @@ def _examine_free_place(storage: Storage, options: WriteOptions | None) -> list[
 def _examine_statistics(table: HudiTable, options: WriteOptions | None) -> list[Finding]:
     """Whether the next batch maintains the statistics of the metadata table, or drops them."""
     named = ", ".join(sorted(table.config.metadata_indexes & STATISTICS))
-    why = "the options say so" if options is not None and options.table.column_stats_enabled is False else ""
+    why = "the options say so" if STATISTICS in (options.table.dropped_indexes.values() if options else ()) else ""
     try:
         schema = Snapshot.load(table).load_schema()
         agree_columns(load_statistics(table.storage, table.config), schema or pa.schema([]), None)
@@ -130,8 +132,8 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     kind = f"table {config.name!r}: version {config.version}, {config.table_type}, keys by {config.keygen_type}"
     findings = [Finding("ok", kind)]
     drops = options is not None and options.table.metadata_enabled is False
-    dropped = {RECORD_INDEX} if options is not None and options.table.record_index_enabled is False else set()
-    left = frozenset() if drops else config.metadata_indexes - dropped
+    dropped = frozenset[str]().union(*(options.table.dropped_indexes.values() if options is not None else ()))
+    left = frozenset() if drops else config.metadata_indexes - (dropped - STATISTICS)
     checked = replace(config, metadata_partitions=",".join(sorted(left)))
     if drops and config.metadata_partitions.strip():
         findings.append(Finding("note", f"the metadata table ({config.metadata_partitions}) will be dropped"))
@@ -187,14 +189,17 @@ def _examine_pending(snapshot: Snapshot, options: WriteOptions) -> list[Finding]
         if writer is not None:
             who = f"sink {writer.sink_id!r}, query {writer.query_id!r}"
             findings.append(Finding("stop", f"{instant.file_name} is being written by a live writer ({who})"))
-        elif instant.action in (Action.COMMIT, Action.DELTA_COMMIT):
+        elif instant.action in WRITES and is_left_alone(snapshot, instant):
+            text = f"{instant.file_name} is a planned clustering: batches leave its file groups alone until it ends"
+            findings.append(Finding("note", text))
+        elif instant.action in WRITES:
             findings.append(Finding("note", f"{instant.file_name} is of a dead writer; the next batch rolls it back"))
         elif instant.action is Action.COMPACTION:
             text = f"{instant.file_name} is pending; the next compaction, or `hudistream compact`, carries it out"
             findings.append(Finding("note", text))
         elif instant.action is Action.ROLLBACK:
             findings.append(Finding("note", f"{instant.file_name} died; the next batch finishes it"))
-        elif instant.action in (Action.REPLACE_COMMIT, Action.RESTORE):
+        elif instant.action is Action.RESTORE:
             findings.append(Finding("stop", f"{instant.file_name} is pending: finish it with its own writer"))
     return findings
 

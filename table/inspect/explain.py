@@ -15,7 +15,7 @@ from table.transaction.checkpoint import (
     Verdict,
     already_committed,
 )
-from table.transaction.last_batch import find_last_batch
+from table.transaction.last_batch import check_nothing_undone, find_last_batch
 from table.view.file_group import BaseFile, DataFile
 
 
@@ -48,6 +48,10 @@ def explain_packing(file: DataFile, options: WriteOptions) -> tuple[bool, str]:
         options: options of the sink, for the sizes.
     """
     limit, most = options.sizes.small_file_limit_bytes, options.sizes.max_file_bytes
+    if not options.effective_operation.fills_small_files:
+        return False, f"{options.effective_operation} adds no rows to files (hoodie.datasource.write.operation)"
+    if options.index.type.has_buckets:
+        return False, "the hash of a key decides which file takes it, whatever its size (hoodie.index.type=BUCKET)"
     if limit <= 0:
         return False, "packing is off (hoodie.parquet.small.file.limit)"
     if file.size_bytes >= limit:
@@ -103,13 +107,20 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
         batch_id: Spark's id of the batch.
         query_id: id of the streaming query; None means the query that committed last.
     """
-    last = find_last_batch(Snapshot.load(table), sink_id)
+    snapshot = Snapshot.load(table)
+    last = find_last_batch(snapshot, sink_id)
     if last is None:
+        try:
+            check_nothing_undone(snapshot, last, sink_id, batch_id)
+        except BatchOrderError as error:
+            return BatchExplanation("refuse", str(error), None)
         return BatchExplanation("write", f"no commit names the sink {sink_id!r}: any first batch is fine", None)
     if query_id is None:
         query_id = last.query_id
     try:
         verdict = already_committed(last, batch_id, query_id, sink_id)
+        if verdict is not Verdict.SKIP:
+            check_nothing_undone(snapshot, last, sink_id, batch_id)
     except BatchOrderError as error:
         return BatchExplanation("refuse", str(error), last)
     if verdict is Verdict.SKIP:

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from table import clock
+from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.inspect.overview import CommitFigures, read_figures
+from table.metadata_table.metadata_table import MetadataTable
 from table.notebook import ShownInNotebooks
 from table.options.choices import TableType
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings, HeartbeatSettings
@@ -87,6 +89,11 @@ class Health(ShownInNotebooks):
         pinned_snapshots: snapshots that readers have pinned.
         missing_files: paths of current files that commits name, and that are gone or have another size.
         lost: the same files, each with its commit and what is wrong.
+        clock: why the next batch refuses this machine's clock; "" where it does not.
+        damaged_commits: instant times of the newest commits whose completed files are empty or torn, and whose end
+            records say the same.
+        metadata_table: why the metadata table that the properties promise cannot be opened; "" where it can, or where
+            they promise none.
         findings: (severity, text with the way out), worst first.
     """
 
@@ -109,6 +116,9 @@ class Health(ShownInNotebooks):
     pinned_snapshots: int = 0
     missing_files: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    clock: str = ""
+    damaged_commits: tuple[str, ...] = ()
+    metadata_table: str = ""
     findings: tuple[tuple[Verdict, str], ...] = field(default=())
 
     @property
@@ -160,6 +170,9 @@ def load_health(
         pinned_snapshots=len({pin.time for pin in map(parse_pin, _names(table, PINS_FOLDER)) if pin is not None}),
         missing_files=tuple(one.named.path for one in lost),
         lost=tuple(map(str, lost)),
+        clock=_find_skew(table, timeline.last_time),
+        damaged_commits=tuple(sorted(instant.time for instant in snapshot.commits.damaged)),
+        metadata_table=_find_metadata_table(table),
     )
     return judged(facts, clean or CleanSettings(), archive or ArchiveSettings(), compaction)
 
@@ -187,6 +200,8 @@ def _broken(facts: Health) -> Iterable[tuple[Verdict, str]]:
                 "which says what is lost"
             ),
         )
+    if facts.clock:
+        yield Verdict.BROKEN, f"batches are refused: {facts.clock}"
     for time, action, _ in facts.pending:
         if action == Action.RESTORE.value:
             yield (
@@ -202,6 +217,22 @@ def _to_look_at(
     facts: Health, clean: CleanSettings, archive: ArchiveSettings, compaction: CompactionSettings
 ) -> Iterable[tuple[Verdict, str]]:
     backlog = facts.backlog
+    if facts.damaged_commits:
+        yield (
+            Verdict.LOOK,
+            (
+                f"the completed file of {facts.damaged_commits[-1]} is empty or torn: readers of Hudi lose its rows; "
+                "the next sink that starts writes it again from its end record, or `hudistream check --repair`"
+            ),
+        )
+    if facts.metadata_table:
+        yield (
+            Verdict.LOOK,
+            (
+                f"the properties promise a metadata table, and {facts.metadata_table}: Hudi's readers fail or list the "
+                "store; `hudistream check --repair` takes it out of the properties"
+            ),
+        )
     late = [(time, action) for time, action, age_s in facts.pending if age_s > PENDING_TOO_LONG_S]
     if late and not facts.writer_lives:
         yield (
@@ -276,6 +307,26 @@ def rows_per_minute(times: Sequence[str], figures: Iterable[CommitFigures]) -> f
 
 def _age_s(time: str, table: HudiTable) -> float:
     return max(0.0, (clock.now_ms() - clock.parse_instant_time(time, table.config.timezone)) / 1000)
+
+
+def _find_skew(table: HudiTable, last_time: str | None) -> str:
+    try:
+        clock.check_skew(last_time or "", clock.now_ms(), table.config.timezone)
+    except InvalidConfigError as error:
+        return str(error)
+    return ""
+
+
+def _find_metadata_table(table: HudiTable) -> str:
+    if not table.config.metadata_partitions:
+        return ""
+    try:
+        MetadataTable.open(table.storage)
+    except FileNotFoundError:
+        return "it is gone"
+    except (CorruptFileError, UnsupportedTableError) as error:
+        return str(error)
+    return ""
 
 
 def _names(table: HudiTable, folder: str) -> list[str]:

@@ -41,6 +41,7 @@ from table.metadata_table.metadata_table import MADE, METADATA_FOLDER, GroupKey
 from table.metadata_table.record_codec import schema_of
 from table.metadata_table.records import ALL_PARTITIONS, key_of
 from table.metadata_table.statistics import Statistics, indexed_columns
+from table.options.write_groups import TableSettings
 from table.storage.interface import FileInfo, Storage, join
 from table.storage.subfolder import Subfolder
 from table.timeline.active_timeline import begin_instant, create_settled, load_timeline
@@ -64,10 +65,14 @@ class WantedIndexes:
     Attributes:
         schema: table columns without meta columns (Arrow), if statistics of them are wanted.
         load_keys: loads the keys of each file group at a timeline, if a record index is wanted.
+        count_groups: number of keys -> number of file groups of the record index.
+        of_partitions: whether there are statistics of partition paths, too, where Hudi makes them.
     """
 
     schema: pa.Schema | None = None
     load_keys: Callable[[Timeline], Iterable[GroupKeys]] | None = None
+    count_groups: Callable[[int], int] = TableSettings().count_record_index_groups
+    of_partitions: bool = True
 
 
 def make_lists(
@@ -102,11 +107,11 @@ def make_lists(
     indexes = {FILES: [sorted(records_of_lists(_lists_of(listed)).items())]}
     schema, kept = wanted.schema, None
     if schema is not None:
-        kept = _statistics_of(config, schema)
+        kept = _statistics_of(config, schema, of_partitions=wanted.of_partitions)
         made = _tried(storage, partial(make_statistics, storage, config, kept, schema, listed))
         kept, indexes = (kept, indexes | made) if made else (None, indexes)
     if wanted.load_keys is not None:
-        indexes |= _tried(storage, partial(_make_record_index, config, wanted.load_keys(timeline)))
+        indexes |= _tried(storage, partial(_make_record_index, config, wanted, timeline))
     storage.delete_metafolder(METADATA_FOLDER)
     _write(storage, config, timeline, indexes)
     properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
@@ -134,15 +139,16 @@ def _tried(storage: Storage, make: Callable[[], dict[str, list[Records]]]) -> di
         return {}
 
 
-def _make_record_index(config: TableConfig, groups: Iterable[GroupKeys]) -> dict[str, list[Records]]:
-    return {RECORD_INDEX: make_record_index(config, groups)}
+def _make_record_index(config: TableConfig, wanted: WantedIndexes, timeline: Timeline) -> dict[str, list[Records]]:
+    groups = wanted.load_keys(timeline) if wanted.load_keys is not None else ()
+    return {RECORD_INDEX: make_record_index(config, groups, wanted.count_groups)}
 
 
-def _statistics_of(config: TableConfig, schema: pa.Schema) -> Statistics:
+def _statistics_of(config: TableConfig, schema: pa.Schema, *, of_partitions: bool) -> Statistics:
     """The statistics that Hudi keeps of a table of that version."""
     is_typed = config.version >= MERGER_VERSION
-    of_partitions = bool(config.partition_fields) and config.layout_version > 1
-    return Statistics(tuple(indexed_columns(schema, is_typed=is_typed)), is_typed, of_partitions)
+    has_paths = of_partitions and bool(config.partition_fields) and config.layout_version > 1
+    return Statistics(tuple(indexed_columns(schema, is_typed=is_typed)), is_typed, has_paths)
 
 
 def _lists_of(files: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:

@@ -1,6 +1,6 @@
 """Makes the record index of a table: the file group of each key (HoodieTableMetadataUtil)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -9,9 +9,7 @@ from table import clock
 from table.config.table_config import TableConfig
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.key_changes import KeyChanges
-from table.metadata_table.record_index import MOST_KEYS, new_locations
-
-_GROUPS = 10  # hoodie.metadata.record.index.min.filegroup.count
+from table.metadata_table.record_index import MOST_KEYS, NewLocations, new_locations
 
 
 @dataclass(frozen=True)
@@ -30,12 +28,15 @@ class GroupKeys:
     keys: pa.Array
 
 
-def make_record_index(config: TableConfig, groups: Iterable[GroupKeys]) -> list[list[tuple[bytes, bytes]]]:
+def make_record_index(
+    config: TableConfig, groups: Iterable[GroupKeys], count_groups: Callable[[int], int]
+) -> list[list[tuple[bytes, bytes]]]:
     """The records of a new index.
 
     Args:
         config: the table's properties.
         groups: the file groups of the newest snapshot, read one by one.
+        count_groups: number of keys -> number of file groups of the index.
 
     Returns:
         A list for each of its file groups.
@@ -46,7 +47,7 @@ def make_record_index(config: TableConfig, groups: Iterable[GroupKeys]) -> list[
     """
     if not config.tells_keys:
         raise UnsupportedTableError("the table does not hold rows with their keys")
-    made: list[dict[bytes, bytes]] = [{} for _ in range(_GROUPS)]
+    told: list[NewLocations] = []
     count = 0
     try:
         for group in groups:
@@ -54,8 +55,10 @@ def make_record_index(config: TableConfig, groups: Iterable[GroupKeys]) -> list[
             if count > MOST_KEYS:
                 raise UnsupportedTableError(f"the table has more than {MOST_KEYS} rows")
             keys = {(group.partition_path, group.file_id): KeyChanges((group.keys,))}
-            found = new_locations(keys, config.version, _time_of(group, config))
-            for (_, number), records in found.by_group(_GROUPS).items():
+            told.append(new_locations(keys, config.version, _time_of(group, config)))
+        made: list[dict[bytes, bytes]] = [{} for _ in range(count_groups(count))]
+        for found in told:
+            for (_, number), records in found.by_group(len(made)).items():
                 made[number].update(records.added)
         if sum(map(len, made)) < count:
             raise UnsupportedTableError("the table has a key twice, and a record index names one place of a key")

@@ -10,7 +10,7 @@ from table.config.choice import Choice
 from table.errors import InvalidConfigError
 from table.options.numbers import Whole
 from table.options.settings import Settings, option
-from table.options.values import Flag, Names, OneOf, Text, refuse
+from table.options.values import Flag, Names, OneOf, Pairs, Text, refuse
 
 
 class CatalogKind(Choice):
@@ -105,6 +105,12 @@ class CatalogSettings(Settings):
         creates_database: whether a database that is absent is created.
         only_changes: whether a commit that changes neither columns nor partitions changes nothing there, not even
             the time of the last sync.
+        omits_meta_fields: whether the meta columns are left out there.
+        decodes_paths: whether partition paths are percent-decoded; None: where the table encodes them.
+        reads_changes: whether a sync reads the writes since the last one; false: it lists the table each time.
+        registers_name: of a merge-on-read table: whether ALL registers ``t`` beside ``t_ro`` and ``t_rt``.
+        table_properties: properties that the table gets there, each on a line of its own: ``owner=etl``.
+        serde_properties: properties that its SerDe gets there, as `table_properties`.
         batch: partitions of one call; the limits of Glue apply there.
         property_piece: most letters of one property of the schema.
         manifest: after each commit a list of the newest snapshot's files is written for this engine (``delta``: a Delta
@@ -115,7 +121,7 @@ class CatalogSettings(Settings):
     meta_enabled: bool = option(default=False, kind=Flag())
     mode: CatalogKind | None = option(None, OneOf(CatalogKind, what="catalog"))
     tool: CatalogKind | None = option(None, SYNC_TOOLS)
-    uris: tuple[str, ...] | None = option(None, Names())
+    uris: tuple[str, ...] | None = option(None, Names("addresses such as thrift://host:9083, separated by commas"))
     database: str = option("default", Text())
     table: str | None = option(None, Text())
     partition_fields: tuple[str, ...] | None = option(None, Names())
@@ -125,6 +131,12 @@ class CatalogSettings(Settings):
     supports_timestamp: bool = option(default=False, kind=Flag())
     creates_database: bool = option(default=True, kind=Flag())
     only_changes: bool = option(default=False, kind=Flag())
+    omits_meta_fields: bool = option(default=False, kind=Flag())
+    decodes_paths: bool | None = option(None, Flag())
+    reads_changes: bool = option(default=True, kind=Flag())
+    registers_name: bool = option(default=True, kind=Flag())
+    table_properties: tuple[tuple[str, str], ...] = option((), Pairs())
+    serde_properties: tuple[tuple[str, str], ...] = option((), Pairs())
     batch: int = option(1000, Whole(1))
     property_piece: int = option(4000, Whole(100))
     manifest: ManifestFor | None = option(None, OneOf(ManifestFor, what="reader"))
@@ -184,6 +196,12 @@ CATALOG_KEYS: Mapping[str, str] = MappingProxyType(
         f"{_SYNC}support_timestamp": "supports_timestamp",
         f"{_SYNC}auto_create_database": "creates_database",
         "hoodie.datasource.meta_sync.condition.sync": "only_changes",
+        f"{_SYNC}omit_metadata_fields": "omits_meta_fields",
+        "hoodie.meta.sync.decode_partition": "decodes_paths",
+        "hoodie.meta.sync.incremental": "reads_changes",
+        "hoodie.meta.sync.sync_snapshot_with_table_name": "registers_name",
+        f"{_SYNC}table_properties": "table_properties",
+        f"{_SYNC}serde_properties": "serde_properties",
         f"{_SYNC}batch_num": "batch",
         f"{_SYNC}schema_string_length_thresh": "property_piece",
     }
@@ -203,6 +221,11 @@ CATALOG_ALIASES: Mapping[str, str] = MappingProxyType(
         "hive_sync.table.strategy": f"{_SYNC}table.strategy",
         "hive_sync.skip_ro_suffix": f"{_SYNC}skip_ro_suffix",
         "hive_sync.support_timestamp": f"{_SYNC}support_timestamp",
+        "hive_sync.auto_create_db": f"{_SYNC}auto_create_database",
+        "hive_sync.table_properties": f"{_SYNC}table_properties",
+        "hive_sync.serde_properties": f"{_SYNC}serde_properties",
+        "hoodie.datasource.meta.sync.glue.database_name": f"{_SYNC}database",
+        "hoodie.datasource.meta.sync.glue.table_name": f"{_SYNC}table",
         "hive_sync.conditional_sync": "hoodie.datasource.meta_sync.condition.sync",
     }
 )

@@ -1,13 +1,12 @@
 """When and how file groups are rewritten so that rows lie where queries look (HoodieClusteringConfig)."""
 
-import re
 from dataclasses import dataclass, replace
 
 from table.config.choice import Choice
 from table.errors import InvalidConfigError
 from table.options.numbers import Size, Whole
 from table.options.settings import Settings, option
-from table.options.values import Flag, Names, OneOf, Text
+from table.options.values import Flag, Names, OneOf, Text, check_pattern
 
 _MB = 1024 * 1024
 MOST_AXES = 8  # most columns of a curve: each gets at least eight bits
@@ -117,13 +116,7 @@ class ClusteringSettings(Settings):
                 "runs between two batches (inline), beside batches (async), or in another job (schedule)"
             )
         if self.partition_pattern is not None:
-            try:
-                re.compile(self.partition_pattern)
-            except re.error as error:
-                raise InvalidConfigError(
-                    "hoodie.clustering.plan.strategy.partition.regex.pattern="
-                    f"{self.partition_pattern!r} is no regular expression: {error}"
-                ) from error
+            check_pattern("hoodie.clustering.plan.strategy.partition.regex.pattern", self.partition_pattern)
         twice = sorted({name for name in self.sort_columns if self.sort_columns.count(name) > 1})
         if twice:
             raise InvalidConfigError(

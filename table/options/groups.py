@@ -1,5 +1,6 @@
 """Groups of options that packages outside `table.options` use (pure)."""
 
+import re
 from dataclasses import dataclass
 
 from table.errors import InvalidConfigError
@@ -17,7 +18,10 @@ from table.options.numbers import Number, Share, Size, Tasks, Whole
 from table.options.settings import Settings, option
 from table.options.values import (
     Flag,
+    Names,
     OneOf,
+    Text,
+    check_pattern,
 )
 
 _MB = 1024 * 1024
@@ -40,6 +44,7 @@ class BaseFileSettings(Settings):
         bloom_headroom: a fitted filter is sized for this many times the file's keys.
         full_bytes: size at which a file takes no more keys: a fitted filter has no room for more than it holds then.
             Sinks give `SizeSettings.max_file_bytes`. None: files have no such size.
+        page_bytes: bytes of a page, about; a column chunk is read page by page.
         has_meta_fields: whether the meta columns have values. Sinks give the table's property. Without them a file has
             neither filter nor key range.
         keys_anew: whether filter and key range of a file are made of the keys of its rows alone, never of those of the
@@ -58,6 +63,7 @@ class BaseFileSettings(Settings):
     bloom_max_entries: int = option(100_000, Whole(1))
     bloom_headroom: float = option(2.0, Number(0, 1e6))
     full_bytes: int | None = option(None, Size(1))
+    page_bytes: int = option(_MB, Size(1))
     has_meta_fields: bool = option(default=True, kind=Flag())
     keys_anew: bool = option(default=False, kind=Flag())
     dictionary: bool = option(default=True, kind=Flag())
@@ -222,6 +228,11 @@ class CleanSettings(Settings):
         readers_share: what stays for readers alone (the grace period, and the pins of our own) takes at most this many
             bytes per byte of the current versions in its partition.
         most_share: a plan that would delete a greater share of the table's bytes is refused; None: no bound.
+        most_commits: commits by which one clean moves on from where the last one ended, at most, with the policies that
+            know commits; None: no bound.
+        partition_pattern: only partition paths are cleaned that match this regular expression as a whole. Without
+            `incremental` only, as in Hudi: a clean that looks at changed paths alone never returns to the others.
+        partitions: only these partition paths are cleaned, whatever the pattern says; none: all are.
         on_failure: ``warn``; ``pause``: this sink cleans no more; ``fail``: the next batch fails.
     """
 
@@ -239,15 +250,40 @@ class CleanSettings(Settings):
     grace_ms: int = option(600_000, Whole(0))
     readers_share: float = option(1.0, Number(0, 1e12))
     most_share: float | None = option(None, Share())
+    most_commits: int | None = option(None, Whole(1))
+    partition_pattern: str | None = option(None, Text())
+    partitions: tuple[str, ...] = option((), Names("partition paths, separated by commas"))
     on_failure: CleanFailure = option(CleanFailure.WARN, OneOf(CleanFailure))
 
     def _check(self) -> None:
-        """Refuses contradicting switches: off, one means cleaning after each commit, the other no cleaning at all."""
+        """Refuses contradicting switches, and a filter of partition paths that is no pattern or would lose paths.
+
+        Off, one switch means cleaning after each commit, the other no cleaning at all.
+        """
+        self._check_filter()
         if not self.asynchronous and not self.at_checkpoint:
             raise InvalidConfigError(
                 "CleanSettings.asynchronous=False and CleanSettings.at_checkpoint=False say different things: off, the "
                 "first means cleaning after each commit, and the second none at all; keep one"
             )
+
+    def _check_filter(self) -> None:
+        if self.partition_pattern is not None:
+            check_pattern("hoodie.clean.partition.filter.regex", self.partition_pattern)
+        if self.incremental and (self.partitions or self.partition_pattern is not None):
+            name, value = "selected", ",".join(self.partitions)
+            if not self.partitions:
+                name, value = "regex", str(self.partition_pattern)
+            raise InvalidConfigError(
+                f"hoodie.clean.partition.filter.{name}={value} needs hoodie.clean.incremental.enabled=false: an "
+                "incremental clean looks at changed partition paths alone, and would never return to the others"
+            )
+
+    def takes(self, partition_path: str) -> bool:
+        """Whether a partition path is cleaned."""
+        if self.partitions:
+            return partition_path in self.partitions
+        return self.partition_pattern is None or re.fullmatch(self.partition_pattern, partition_path) is not None
 
 
 @dataclass(frozen=True)
@@ -270,9 +306,12 @@ class ArchiveSettings(Settings):
         min_commits: commits that stay on the active timeline.
         max_commits: with more commits than this, the oldest are archived.
         batch: instants per block of the archive.
+        stops_at_clean: whether commits stay until a clean has passed them: no commit leaves that is not older than the
+            earliest one that the last clean retained.
     """
 
     automatic: bool = option(default=True, kind=Flag())
     min_commits: int = option(20, Whole(1))
     max_commits: int = option(30, Whole(1))
     batch: int = option(10, Whole(1))
+    stops_at_clean: bool = option(default=False, kind=Flag())

@@ -1,7 +1,7 @@
-"""One table of every key: honoured, refused, or another spelling of one of these (pure).
+"""One table of every honoured key, and one of the other spellings of honoured and refused keys (pure).
 
-Keys without effect, the third class, stand in `table.options.without_effect`. The field of an honoured key
-(`table.options.groups`, `table.options.write_groups`) defines the key's values and meaning.
+Refused keys stand in `table.options.refused`, keys without effect in `table.options.without_effect`. The field of an
+honoured key (`table.options.groups`, `table.options.write_groups`) defines the key's values and meaning.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,6 @@ from table.options.values import (
     RecordMergeMode,
     Text,
 )
-from table.options.vocabulary import Refusals
 from table.options.write_groups import GROUPS, OPERATION
 
 _MB = 1024 * 1024
@@ -74,6 +73,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.datasource.write.keygenerator.type": HonouredKey("keys.keygen_type"),
         "hoodie.datasource.write.hive_style_partitioning": HonouredKey("keys.hive_style"),
         "hoodie.datasource.write.partitionpath.urlencode": HonouredKey("keys.url_encode"),
+        "hoodie.write.complex.keygen.new.encoding": HonouredKey("keys.value_only"),
         "hoodie.datasource.write.payload.class": HonouredKey(
             "table.merge_mode", PayloadName(), "The payload class, which says how records of one key become one."
         ),
@@ -137,6 +137,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.datasource.write.streaming.checkpoint.identifier": HonouredKey("sink.id"),
         "hudistream.checkpoint.location": HonouredKey("sink.checkpoint_location"),
         "hoodie.sensitive.config.keys": HonouredKey("sink.sensitive"),
+        "hoodie.allow.empty.commit": HonouredKey("sink.commits_empty"),
         "hoodie.parquet.compression.codec": HonouredKey("base_file.codec"),
         "hudistream.parquet.compression.level": HonouredKey("base_file.codec_level"),
         "hoodie.parquet.block.size": HonouredKey("base_file.row_group_bytes"),
@@ -144,6 +145,10 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
             "base_file.row_group_bytes", Size(_MB, _MB), "Arrow bytes of rows that make a row group, in MB."
         ),
         "hoodie.parquet.dictionary.enabled": HonouredKey("base_file.dictionary"),
+        "hoodie.parquet.page.size": HonouredKey("base_file.page_bytes"),
+        "write.parquet.page.size": HonouredKey(
+            "base_file.page_bytes", Size(_MB, _MB), "Bytes of a page, about, in MB."
+        ),
         "hudistream.parquet.shared.key.chunk": HonouredKey("base_file.shared_key_chunk"),
         "hoodie.index.bloom.num_entries": HonouredKey("base_file.bloom_entries"),
         "hoodie.index.bloom.fpp": HonouredKey("base_file.bloom_fpp"),
@@ -205,7 +210,14 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.base.path": HonouredKey("base_path", Text(), "The table's path; must agree with the sink's."),
         "hoodie.metadata.enable": HonouredKey("table.metadata_enabled"),
         "hoodie.metadata.index.column.stats.enable": HonouredKey("table.column_stats_enabled"),
+        "hoodie.metadata.auto.initialize": HonouredKey("table.metadata_made"),
+        "hoodie.metadata.auto.delete.partitions": HonouredKey("table.indexes_dropped"),
+        "hoodie.metadata.index.partition.stats.enable": HonouredKey("table.partition_stats_enabled"),
         "hoodie.metadata.record.index.enable": HonouredKey("table.record_index_enabled"),
+        "hoodie.metadata.global.record.level.index.min.filegroup.count": HonouredKey("table.record_index_least_groups"),
+        "hoodie.metadata.global.record.level.index.max.filegroup.count": HonouredKey("table.record_index_most_groups"),
+        "hoodie.metadata.record.index.growth.factor": HonouredKey("table.record_index_growth"),
+        "hoodie.metadata.record.index.max.filegroup.size": HonouredKey("table.record_index_group_bytes"),
         "hoodie.metadata.compact.max.delta.commits": HonouredKey("table.metadata_delta_commits"),
         "hoodie.table.services.enabled": HonouredKey("services.enabled"),
         "hudistream.clean.execute": HonouredKey("clean.executes"),
@@ -219,6 +231,9 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.clean.trigger.max.commits": HonouredKey("clean.trigger_commits"),
         "hoodie.clean.incremental.enabled": HonouredKey("clean.incremental"),
         "hoodie.clean.parallelism": HonouredKey("clean.parallelism"),
+        "hoodie.clean.max.commits.to.clean": HonouredKey("clean.most_commits"),
+        "hoodie.clean.partition.filter.regex": HonouredKey("clean.partition_pattern"),
+        "hoodie.clean.partition.filter.selected": HonouredKey("clean.partitions"),
         "hudistream.clean.grace.ms": HonouredKey("clean.grace_ms"),
         "hudistream.clean.readers.max.share": HonouredKey("clean.readers_share"),
         "hudistream.clean.max.share": HonouredKey("clean.most_share"),
@@ -227,6 +242,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.keep.min.commits": HonouredKey("archive.min_commits"),
         "hoodie.keep.max.commits": HonouredKey("archive.max_commits"),
         "hoodie.commits.archival.batch": HonouredKey("archive.batch"),
+        "hoodie.archive.block.on.latest.clean.ectr": HonouredKey("archive.stops_at_clean"),
         "write.fail.fast": HonouredKey(
             "bad_rows.action", FailsFast(), "true: a batch with a row that cannot be stored fails; false says nothing."
         ),
@@ -251,107 +267,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
     }
 )
 
-_MERGERS = (
-    "",
-    "org.apache.hudi.common.model.HoodieAvroRecordMerger",
-    "org.apache.hudi.HoodieSparkRecordMerger",
-    "org.apache.hudi.DefaultSparkRecordMerger",
-    "org.apache.hudi.OverwriteWithLatestSparkRecordMerger",
-)
-
-REFUSED: Refusals = MappingProxyType(
-    {
-        "hoodie.clean.trigger.strategy": (("NUM_COMMITS",), "cleaning is triggered by the number of commits"),
-        "hoodie.auto.commit": (("true",), "the stream's checkpoint would advance without data"),
-        "hoodie.table.base.file.format": (("PARQUET",), "base files are Parquet"),
-        "hoodie.timeline.layout.version": (("1", "2"), "it follows from the table's version"),
-        "hoodie.timeline.path": (("timeline",), "timelines of layout 2 lie in .hoodie/timeline"),
-        "hoodie.table.cdc.enabled": (("false",), "change logs are not written"),
-        "hoodie.datasource.write.drop.partition.columns": (("false",), "partition columns are kept in the files"),
-        "hoodie.partition.metafile.use.base.format": (("false",), "partition metadata is text"),
-        "hoodie.table.multiple.base.file.formats.enable": (("false",), "base files are Parquet"),
-        "hoodie.allow.operation.metadata.field": (("false",), "the column _hoodie_operation is not written"),
-        "hoodie.index.bucket.engine": (("SIMPLE",), "the number of buckets is fixed"),
-        "hoodie.index.class": (("",), "indexes of one's own are not loaded"),
-        "hoodie.storage.layout.type": (("DEFAULT", "BUCKET"), "the index decides where records go"),
-        "hoodie.schema.on.read.enable": (("false",), "schema history is not kept"),
-        "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": (("false",), "columns are not dropped"),
-        "hoodie.internal.schema": (("",), "the batch's own schema is written"),
-        "hoodie.write.partial.update.schema": (("",), "partial updates are not written"),
-        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": (
-            ("false",),
-            "timestamps as keys are not supported yet",
-        ),
-        "hoodie.parquet.outputtimestamptype": (("TIMESTAMP_MICROS",), "timestamps have microseconds"),
-        "hoodie.parquet.writelegacyformat.enabled": (("false",), "the standard Parquet format is written"),
-        "hoodie.record.merge.strategy.id": (
-            ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-9b91-f6ebba25356d"),
-            "mergers of one's own are not loaded",
-        ),
-        "hoodie.datasource.write.record.merger.impls": (_MERGERS, "mergers of one's own are not loaded"),
-        "hoodie.write.record.merge.custom.implementation.classes": (_MERGERS, "mergers of one's own are not loaded"),
-        "hoodie.archive.beyond.savepoint": (
-            ("false",),
-            "archival stops at the oldest savepoint, because a restore needs the commits behind it",
-        ),
-        "write.utc-timezone": (("true",), "times are instants, and are written in UTC"),
-        "hoodie.bootstrap.base.path": (("",), "bootstrapped tables are not written"),
-        "hoodie.errortable.enable": (("false",), "there is no error table"),
-        "hoodie.precommit.validators": (("",), "validators of the JVM are not run"),
-        "hoodie.write.commit.callback.on": (("false",), "callbacks of the JVM are not called"),
-        "hoodie.client.init.callback.classes": (("",), "callbacks of the JVM are not called"),
-        "hoodie.logfile.to.parquet.compression.ratio": (
-            ("0.35",),
-            "new rows join file groups without log files only, so the size of log files decides nothing",
-        ),
-        "hoodie.datasource.write.commitmeta.key.prefix": (
-            ("_",),
-            "options are not copied into commits",
-        ),
-        "hoodie.datasource.overwrite.mode": (
-            ("DYNAMIC",),
-            (
-                "insert_overwrite replaces the partition paths that rows come for; for the whole table set "
-                "hoodie.datasource.write.operation=insert_overwrite_table"
-            ),
-        ),
-        "write.buffer.sort.enabled": (("false",), "upserts and inserts are not sorted within a file"),
-        "compaction.sequence": (("FIFO",), "compactions are carried out in the order of their requests"),
-        "hoodie.clustering.plan.strategy.class": (
-            ("org.apache.hudi.client.clustering.plan.strategy.SparkSizeBasedClusteringPlanStrategy",),
-            "files are chosen by size; choose partition paths by hoodie.clustering.plan.partition.filter.mode",
-        ),
-        "hoodie.clustering.execution.strategy.class": (
-            ("org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy",),
-            "the rows of a group are sorted, and split by size",
-        ),
-        "hoodie.partition.ttl.inline": (("false",), "partitions do not expire here"),
-        "hoodie.metaserver.enabled": (("false",), "the timeline is files"),
-        "hoodie.table.service.manager.enabled": (("false",), "table services run here"),
-        "hoodie.bulkinsert.overwrite.operation.type": (
-            ("",),
-            "set hoodie.datasource.write.operation=insert_overwrite or insert_overwrite_table instead",
-        ),
-        "hoodie.static.overwrite.partition.paths": (
-            ("",),
-            "insert_overwrite replaces the partition paths that rows come for, delete_partition those that it names",
-        ),
-        "hoodie.datasource.hive_sync.create_managed_table": (
-            ("false",),
-            "a catalog that owns a table deletes its files when it is dropped there",
-        ),
-        "hoodie.datasource.write.streaming.ignore.failed.batch": (("false",), "a failed batch raises"),
-        "write.ignore.failed": (("false",), "a failed batch raises"),
-        "changelog.enabled": (("false",), "intermediate changes are not kept"),
-        "cdc.supplemental.logging.mode": (("",), "change logs are not written"),
-        "partition.default_name": (
-            ("__HIVE_DEFAULT_PARTITION__",),
-            "readers take no other folder for the one of rows without a partition value",
-        ),
-        "write.partition.format": (("",), "partition values are written as they are"),
-    }
-)
-
+_RECORD_INDEX = "hoodie.metadata.global.record.level.index"
 # other spellings: older, newer, those of the table's properties, Flink's
 _FLINK_TOO = (
     "sort.columns", "target.file.max.bytes", "max.num.groups", "daybased.lookback.partitions",
@@ -363,6 +279,18 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         **LOCK_ALIASES,
         **CATALOG_ALIASES,
         "hoodie.metadata.global.record.level.index.enable": "hoodie.metadata.record.index.enable",
+        "hoodie.metadata.record.index.min.filegroup.count": f"{_RECORD_INDEX}.min.filegroup.count",
+        "hoodie.metadata.record.index.max.filegroup.count": f"{_RECORD_INDEX}.max.filegroup.count",
+        "metadata.compaction.delta_commits": "hoodie.metadata.compact.max.delta.commits",
+        "hoodie.datasource.write.table.name": "hoodie.table.name",
+        "hoodie.datasource.write.storage.type": "hoodie.datasource.write.table.type",
+        "hoodie.datasource.meta.sync.base.path": "hoodie.base.path",
+        "hoodie.cleaner.partition.filter.regex": "hoodie.clean.partition.filter.regex",
+        "hoodie.cleaner.partition.filter.selected": "hoodie.clean.partition.filter.selected",
+        "hoodie.deltastreamer.keygen.datetime.parser.class": "hoodie.keygen.datetime.parser.class",
+        "clustering.plan.strategy.class": "hoodie.clustering.plan.strategy.class",
+        "hive_sync.file_format": "hoodie.datasource.hive_sync.base_file_format",
+        "hive_sync.assume_date_partitioning": "hoodie.datasource.hive_sync.assume_date_partitioning",
         "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
         "hoodie.table.partition.fields": "hoodie.datasource.write.partitionpath.field",
         "hoodie.table.precombine.field": "hoodie.datasource.write.precombine.field",
@@ -427,6 +355,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
             for key in TIMEBASED_KEYS
             for old in ("hoodie.deltastreamer.keygen.timebased.", "hoodie.streamer.keygen.timebased.", "")
         },
+        "write.ignore.failed": "hoodie.write.ignore.failed",
         "metadata.enabled": "hoodie.metadata.enable",
         "hoodie.write.schema": "hoodie.avro.schema",
         "source.avro-schema": "hoodie.avro.schema",

@@ -5,8 +5,9 @@ from enum import Enum
 from operator import attrgetter
 from typing import Any
 
-from table.options.keys import ALIASES, HONOURED, REFUSED, HonouredKey
+from table.options.keys import ALIASES, HONOURED, HonouredKey
 from table.options.numbers import Whole
+from table.options.refused import REFUSED
 from table.options.values import (
     DuplicatePolicy,
     FailsFast,

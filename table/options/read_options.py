@@ -13,7 +13,8 @@ from typing import Any
 from table.columns.near_name import did_you_mean
 from table.config.choice import Choice
 from table.errors import InvalidConfigError
-from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.keys import ALIASES, HONOURED
+from table.options.refused import REFUSED
 from table.options.values import Flag, OneOf
 from table.options.vocabulary import Refusals, Vocabulary, sort_keys
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
@@ -122,6 +123,7 @@ READ_REFUSED: Refusals = MappingProxyType(
         "read.start-commit": (("",), "the start of Flink's range belongs to it: give since=, which does not"),
         "read.end-commit": (("",), "give until="),
         "read.streaming.enabled": (("false",), "use spark.readStream.format('hudistream')"),
+        "read.utc-timezone": (("true",), "times are instants, in UTC"),
     }
 )
 
@@ -138,7 +140,20 @@ _READ_WITHOUT_EFFECT = {
     "rows say which commit wrote them, and compaction and clustering keep that": """
         hoodie.datasource.read.incr.skip_compact hoodie.datasource.read.incr.skip_cluster
     """,
+    "Flink's source: here spark.readStream, or a scan": """
+        catalog.path lookup.join.cache.ttl read.cdc.from.changelog read.commits.limit read.data.skipping.enabled
+        read.record.index.keys.max.count read.splits.limit read.streaming.check-interval read.streaming.skip_clustering
+        read.streaming.skip_compaction read.streaming.skip_insertoverwrite read.tasks
+    """,
     "internal to the JVM's reader": """
+        _hoodie.hfile.use.native.reader hoodie.bucket.index.query.pruning hoodie.compaction.lazy.block.read
+        hoodie.compaction.reverse.log.read hoodie.datasource.partition_extractor_class hoodie.file.group.reader.enabled
+        hoodie.file.index.cache.spillable.mem hoodie.file.index.cache.use.spillable.map hoodie.hfile.block.cache.enabled
+        hoodie.hfile.block.cache.size hoodie.hfile.block.cache.ttl.minutes hoodie.lance.read.allocator.size.bytes
+        hoodie.lance.read.metadata.allocator.size.bytes hoodie.merge.use.record.positions
+        hoodie.metadata.fallback.enable
+        hoodie.metadata.file.cache.max.size.mb hoodie.metadata.max.reader.buffer.size hoodie.metadata.max.reader.memory
+        hoodie.metadata.optimized.log.blocks.scan.enable hoodie.read.blob.inline.mode
         hoodie.datasource.read.table.valued.function.timeline.relation.archived
         hoodie.datasource.read.table.valued.function.filesystem.relation.subpath
         hoodie.spark.polaris.catalog.class

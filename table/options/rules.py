@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from table.errors import InvalidConfigError
-from table.options.choices import BloomType, IndexType, TableType
+from table.options.choices import BloomType
 from table.options.clustering_settings import ClusteringSettings, check_layout
 from table.options.groups import KEEP_LATEST_COMMITS, ArchiveSettings, CleanSettings
-from table.options.operation import Operation
 
 
 def check_sort_columns(columns: tuple[str, ...], clustering: ClusteringSettings) -> None:
@@ -90,25 +89,4 @@ def choose_bloom_type(parsed: dict[str, Any], said: Mapping[str, str]) -> None:
     if bound in parsed and parsed.setdefault(kind, BloomType.DYNAMIC_V0) is not BloomType.DYNAMIC_V0:
         raise InvalidConfigError(
             f"{said[bound]} bounds the filters of {BloomType.DYNAMIC_V0}, and {said[kind]}: drop one of the two"
-        )
-
-
-def check_inserts_stay(operation: Operation, index: IndexType, table_type: str | None, *, keeps_all: bool) -> None:
-    """Refuses inserts whose rows readers would merge: they go to the log of a bucket, where one row per key is left.
-
-    Args:
-        operation: of a batch.
-        index: how keys are found.
-        table_type: of the table; None: it is not known yet.
-        keeps_all: whether inserts add a key that the table has.
-
-    Raises:
-        InvalidConfigError: names the three options and the way out.
-    """
-    if operation is Operation.INSERT and index.has_buckets and table_type == TableType.MERGE_ON_READ and keeps_all:
-        raise InvalidConfigError(
-            f"hoodie.datasource.write.operation=insert with hoodie.index.type={index} into a merge-on-read table would "
-            "not keep every row: rows go to log files, and readers of these keep one row per key. Use "
-            "hoodie.datasource.write.operation=upsert, or to keep rows with the same key: "
-            "hoodie.datasource.write.table.type=COPY_ON_WRITE, or another index"
         )

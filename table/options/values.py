@@ -5,6 +5,7 @@ A kind reads a value, from text or typed, and returns the typed value. A value t
 """
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
@@ -63,6 +64,18 @@ class Text:
         return str(value).strip()
 
 
+def check_pattern(name: str, pattern: str) -> None:
+    """Refuses text that is no regular expression.
+
+    Raises:
+        InvalidConfigError: names the option, its value and the mistake.
+    """
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InvalidConfigError(f"{name}={pattern!r} is no regular expression: {error}") from error
+
+
 @dataclass(frozen=True)
 class AnyText:
     """Text that may be empty or begin with a blank, such as a delimiter."""
@@ -108,6 +121,26 @@ class Names:
         if not all(isinstance(each, str) for each in names):
             refuse(name, value, "must be a name or a list of names")
         return tuple(str(each).strip() for each in names if each.strip())
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Names with values: a mapping, or text with a line ``name=value`` for each."""
+
+    allowed: str = "name=value, each on a line of its own"
+
+    def read(self, name: str, value: Any) -> tuple[tuple[str, str], ...]:
+        """Names and values, without blanks around them, in their order."""
+        if isinstance(value, tuple):
+            value = dict(value)
+        if isinstance(value, Mapping):
+            return tuple((str(key), str(each)) for key, each in value.items())
+        if not isinstance(value, str):
+            refuse(name, value, "must be name=value, or a mapping of names to values")
+        pairs = [part.partition("=") for part in value.splitlines() if part.strip()]
+        if bad := [key for key, equals, _ in pairs if not equals or not key.strip()]:
+            refuse(name, value, f"{bad[0].strip()!r} has no value: write it as name=value")
+        return tuple((key.strip(), each.strip()) for key, _, each in pairs)
 
 
 def _listed(value: Any) -> list[Any] | None:

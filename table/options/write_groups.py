@@ -1,11 +1,13 @@
 """Groups of options for writing batches (pure); the other groups stand in `table.options.groups`."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import MergeMode
+from table.config.metadata_indexes import PARTITION_STATS, RECORD_INDEX, STATISTICS
 from table.errors import InvalidConfigError
 from table.options.catalog_settings import CatalogSettings
 from table.options.choices import (
@@ -50,6 +52,7 @@ from table.options.values import (
 
 _MB = 1024 * 1024
 DEFAULT_SINK_ID = "default_single_writer"
+_RECORD_INDEX_BYTES = 48  # of a key's record, as Hudi reckons
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ class KeySettings(Settings):
         timebased: ``hoodie.keygen.timebased.*`` keys and values, for the timestamp-based key generator.
         hive_style: folders are called ``region=eu`` instead of ``eu``.
         url_encode: special characters of partition values become ``%XX``.
+        value_only: whether the complex key generator spells the key of one field as the value alone, in a new table of
+            version 6 or 8; None: it does. Tables of version 9 have the field's name before it.
     """
 
     record_key_fields: tuple[str, ...] | None = option(None, Names())
@@ -76,6 +81,7 @@ class KeySettings(Settings):
     timebased: tuple[tuple[str, str], ...] = option((), TimebasedSettings())
     hive_style: bool | None = option(None, Flag())
     url_encode: bool | None = option(None, Flag())
+    value_only: bool | None = option(None, Flag())
 
     def _check(self) -> None:
         """Splits ``field:kind``, the form of the custom key generator's partition fields."""
@@ -117,8 +123,16 @@ class TableSettings(Settings):
             lets it drop the table's metadata table; not given: one that exists is maintained.
         column_stats_enabled: true lets the sink make statistics of columns with a metadata table that it makes; false
             lets it drop them; not given: statistics that exist are maintained.
+        metadata_made: false: no metadata table is made; one that exists is maintained.
+        indexes_dropped: false: switches of indexes that say false drop no index that exists; it is maintained.
+        partition_stats_enabled: whether statistics of columns that the sink makes are those of partition paths, too;
+            false lets it drop those; not given: as Hudi does by the table's version.
         record_index_enabled: true lets the sink make a record index with a metadata table that it makes; false lets it
             drop it; not given: one that exists is maintained.
+        record_index_least_groups: file groups of a record index that is made here, at least.
+        record_index_most_groups: file groups of it, at most. The same number twice: so many.
+        record_index_growth: how many times as many keys as there are find room in them.
+        record_index_group_bytes: bytes of one of these file groups, at most.
         metadata_delta_commits: delta commits of the metadata table after which its lists are compacted.
         creation: whether a table that is not there is created: ``if_absent`` or ``never``.
         create_schema: schema of a new table, an Avro record as JSON text; None: the first batch has it.
@@ -136,11 +150,46 @@ class TableSettings(Settings):
     auto_upgrade: bool = option(default=False, kind=Flag())
     metadata_enabled: bool | None = option(None, Flag())
     column_stats_enabled: bool | None = option(None, Flag())
+    metadata_made: bool = option(default=True, kind=Flag())
+    indexes_dropped: bool = option(default=True, kind=Flag())
+    partition_stats_enabled: bool | None = option(None, Flag())
     record_index_enabled: bool | None = option(None, Flag())
+    record_index_least_groups: int = option(10, Whole(1))
+    record_index_most_groups: int = option(10_000, Whole(1))
+    record_index_growth: float = option(2.0, Number(0, 1e6))
+    record_index_group_bytes: int = option(1024 * _MB, Size(1))
     metadata_delta_commits: int = option(10, Whole(1))
     creation: TableCreation = option(TableCreation.IF_ABSENT, OneOf(TableCreation, what="value"))
     create_schema: str | None = option(None, AvroSchema())
     populates_meta_fields: bool | None = option(None, Flag())
+
+    def _check(self) -> None:
+        least, most = self.record_index_least_groups, self.record_index_most_groups
+        if least > most:
+            raise InvalidConfigError(
+                f"hoodie.metadata.global.record.level.index.min.filegroup.count={least} is more than "
+                f"hoodie.metadata.global.record.level.index.max.filegroup.count={most}: lower one or raise the other"
+            )
+
+    @property
+    def dropped_indexes(self) -> dict[str, frozenset[str]]:
+        """The indexes of a metadata table that are dropped if it has them, by the option that says so."""
+        switches = {
+            "hoodie.metadata.index.column.stats.enable": (self.column_stats_enabled, STATISTICS),
+            "hoodie.metadata.index.partition.stats.enable": (
+                self.partition_stats_enabled,
+                frozenset({PARTITION_STATS}),
+            ),
+            "hoodie.metadata.record.index.enable": (self.record_index_enabled, frozenset({RECORD_INDEX})),
+        }
+        off = {key: indexes for key, (is_enabled, indexes) in switches.items() if is_enabled is False}
+        return off if self.indexes_dropped else {}
+
+    def count_record_index_groups(self, keys: int) -> int:
+        """File groups of a new record index of so many keys (HoodieTableMetadataUtil.estimateFileGroupCount)."""
+        room = self.record_index_group_bytes // _RECORD_INDEX_BYTES
+        wanted = math.ceil(keys * self.record_index_growth) // max(room, 1)
+        return min(max(wanted, self.record_index_least_groups), self.record_index_most_groups)
 
 
 @dataclass(frozen=True)
@@ -347,11 +396,13 @@ class SinkSettings(Settings):
         checkpoint_location: the query's ``checkpointLocation``. With it, commits record where the sources stood, so
             that another query can go on there. Spark Connect needs it, because a query's id cannot be asked for there.
         sensitive: parts of keys whose values no log and no error shows, beside those that are never shown.
+        commits_empty: whether a batch without rows is a commit, which tells how far the sources were read.
     """
 
     id: str = option(DEFAULT_SINK_ID, Text())
     checkpoint_location: str | None = option(None, Text())
     sensitive: tuple[str, ...] = option((), Names("parts of keys, separated by commas"))
+    commits_empty: bool = option(default=False, kind=Flag())
 
 
 @dataclass(frozen=True)

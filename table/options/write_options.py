@@ -1,7 +1,7 @@
 """Options: ``hoodie.*`` strings as users write them -> one frozen, typed value (pure).
 
-Every key falls into one of three classes: honoured or refused (`table.options.keys`; ignoring a refused key would
-change results), or without effect here (`table.options.without_effect`; the log names it once).
+Every key falls into one of three classes: honoured (`table.options.keys`), refused (`table.options.refused`; ignoring
+it would change results), or without effect here (`table.options.without_effect`; the log names it once).
 Old, new and Flink spellings are accepted. Any other key is an error with the nearest name.
 """
 
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
 from table.columns.near_name import did_you_mean
-from table.config.key_generator import encoding_of_version
 from table.config.merge_mode import mode_in_force
 from table.config.table_config import (
     DEFAULT_PAYLOAD,
@@ -34,18 +33,15 @@ from table.options.groups import (
     LogFileSettings,
     ServiceSettings,
 )
-from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.inserts import check_inserts_stay
+from table.options.key_spelling import encoding_pair, new_encoding
+from table.options.keys import ALIASES, HONOURED
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
-from table.options.rules import (
-    check_clean_spellings,
-    check_inserts_stay,
-    check_sort_columns,
-    checked_retention,
-    choose_bloom_type,
-)
+from table.options.refused import REFUSED
+from table.options.rules import check_clean_spellings, check_sort_columns, checked_retention, choose_bloom_type
 from table.options.vocabulary import Vocabulary, sort_keys
-from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
+from table.options.without_effect import MISSED, WITHOUT_EFFECT, WITHOUT_EFFECT_EXCEPT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_groups import (
     GROUPS,
     OPERATION,
@@ -138,17 +134,8 @@ class WriteOptions:
             check_names_catalog(self.catalog)
         object.__setattr__(self, "archive", checked_retention(self.clean, self.archive, given=given))
         self._check_clustering()
-        self.check_inserts(self.table.table_type)
+        check_inserts_stay(self.effective_operation, self.index.type, self.duplicates, self.table.table_type)
         check_sort_columns(self.tasks.bulk_insert_columns, self.clustering)
-
-    def check_inserts(self, table_type: str | None) -> None:
-        """Refuses inserts into a table of this type that would not keep every row.
-
-        Raises:
-            InvalidConfigError: names the options and the way out.
-        """
-        keeps_all = self.duplicates.allow_on_insert and not self.duplicates.drop_on_insert
-        check_inserts_stay(self.effective_operation, self.index.type, table_type, keeps_all=keeps_all)
 
     def _check_clustering(self) -> None:
         """Refuses a clustering by the sink that cannot be, or would never be due."""
@@ -203,10 +190,17 @@ def _as_group(name: str, given: Any) -> Any:
 
 @dataclass(frozen=True)
 class ParsedOptions:
-    """Typed options, and the keys without effect, each with the reason."""
+    """Typed options, and the keys without effect.
+
+    Attributes:
+        options: the typed options.
+        without_effect: key -> why it has no effect.
+        missed: those of them by whose value the user may wait for what does not come.
+    """
 
     options: WriteOptions
     without_effect: Mapping[str, str]
+    missed: frozenset[str] = frozenset()
 
 
 def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> ParsedOptions:
@@ -222,12 +216,18 @@ def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> P
     """
     with hiding(options):
         found = sort_keys(options, _VOCABULARY)
-        return ParsedOptions(_build(found.honoured, base_path), found.without_effect)
+        missed = frozenset(key for key in found.without_effect if _is_missed(key, options[key]))
+        return ParsedOptions(_build(found.honoured, base_path), found.without_effect, missed)
+
+
+def _is_missed(key: str, value: Any) -> bool:
+    return key in MISSED and str(value).strip().lower() not in {harmless.lower() for harmless in ("", *MISSED[key])}
 
 
 def _reason_without_effect(key: str) -> str | None:
-    by_prefix = (reason for prefix, reason in WITHOUT_EFFECT_PREFIXES.items() if key.startswith(prefix))
-    return WITHOUT_EFFECT.get(key) or next(by_prefix, None)
+    if key in WITHOUT_EFFECT or key.startswith(WITHOUT_EFFECT_EXCEPT):
+        return WITHOUT_EFFECT.get(key)
+    return next((reason for prefix, reason in WITHOUT_EFFECT_PREFIXES.items() if key.startswith(prefix)), None)
 
 
 def _unknown(key: str) -> str:
@@ -330,7 +330,7 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
         version=version,
         layout_version=layout,
         payload_class=options.table.merge_mode.payload_class if options.table.merge_mode else DEFAULT_PAYLOAD,
-        key_encoding=encoding_of_version(version) if keygen == "COMPLEX" and len(keys) == 1 else None,
+        key_encoding=new_encoding(keygen, keys, version, value_only=options.keys.value_only),
         extra=extra,
     )
     _check_virtual_keys(options, config)
@@ -399,8 +399,9 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
             config.archive_folder,
         ),
     )
+    encoding = encoding_pair(config, value_only=options.keys.value_only)
     stored = [(key, value, config.extra[key]) for key, value in options.keys.timebased if key in config.extra]
-    for key, ours, theirs in (*pairs, *stored):
+    for key, ours, theirs in (*pairs, encoding, *stored):
         if ours is not None and ours != theirs:
             raise InvalidConfigError(f"{key}={_shown(ours)} contradicts the table, which has {_shown(theirs)}")
     _check_virtual_keys(options, config)

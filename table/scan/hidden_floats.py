@@ -22,7 +22,10 @@ from table.scan.predicate import Predicate, which_may_hold
 
 Leaf = tuple[str, ...]
 
-PARQUET = ds.ParquetFileFormat()
+# a page that differs from its checksum is an error, not other rows
+PARQUET = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+)
 _NAN = float("nan")
 _MOST_LEAVES = 4  # of a condition: each doubles the number of cases
 

@@ -1,7 +1,11 @@
 """Finds the last batch that each sink committed, for callers that keep no state between calls."""
 
+from table.errors import BatchOrderError
+from table.references.undone import load_rolled_back_time
 from table.snapshot import Snapshot
 from table.timeline.archived_timeline import read_archived_commits
+from table.timeline.end_record import find_end
+from table.timeline.instant import WRITE_ACTIONS, Action
 from table.transaction.checkpoint import CommittedBatch, checkpoints_of_commit, merge_checkpoints
 from table.transaction.positions import Positions, decode_streamer
 
@@ -14,6 +18,38 @@ def find_last_batch(snapshot: Snapshot, sink_id: str) -> CommittedBatch | None:
     """
     active = _load_active(snapshot)
     return active[sink_id] if sink_id in active else _load_archived(snapshot).get(sink_id)
+
+
+def check_nothing_undone(snapshot: Snapshot, last: CommittedBatch | None, sink_id: str, batch_id: int) -> None:
+    """Refuses a batch if a batch between the last one and it was undone by hand.
+
+    A gap alone proves nothing: a batch without rows leaves no commit.
+
+    Args:
+        last: the last batch that the sink committed, or None.
+        batch_id: Spark's id of the batch that is to be written.
+
+    Raises:
+        BatchOrderError: the message names the batches and both remedies.
+    """
+    known = -1 if last is None else last.batch_id
+    if batch_id <= known + 1:
+        return
+    for rollback in snapshot.timeline.completed_of(Action.ROLLBACK):
+        time = load_rolled_back_time(snapshot, rollback)
+        ends = (find_end(snapshot.storage, time, action) for action in sorted(WRITE_ACTIONS) if time)
+        batch = next((end.undone for end in ends if end is not None and end.undone is not None), None)
+        if batch is None:
+            continue
+        undone_sink, undone = batch
+        if undone_sink == sink_id and known < undone < batch_id:
+            raise BatchOrderError(
+                f"batch {batch_id} of sink {sink_id!r} comes after batch {undone}, which was undone by hand "
+                f"(commit {time}, {rollback.file_name}): its rows are not in the table. Either delete commits/"
+                f"{known + 1} and later files from the checkpoint's folder, and start the stream: it replays them; "
+                "or, if they are not wanted, give the sink another "
+                "hoodie.datasource.write.streaming.checkpoint.identifier"
+            )
 
 
 def find_last_batches(snapshot: Snapshot) -> dict[str, CommittedBatch]:

@@ -1,7 +1,7 @@
 """The partitions and data files of a table, as a protocol. The caller does not know the implementation.
 
-Today the store answers (`store_listing`). Later a metadata table or a cache can implement the same three methods. A
-caller that looks for files which no commit names (a rollback, a check) asks the store: `HudiTable.store_listing`.
+The store answers (`store_listing`), or the metadata table (`table.metadata_table.metadata_listing`). A caller
+that looks for files which no commit names (a rollback, a check) asks the store: `HudiTable.store_listing`.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -13,10 +13,12 @@ import yaml
 
 from streaming import metrics as of_process
 from streaming.arrow_sink import ArrowSink
+from streaming.batch import progress
 from streaming.metrics import PrometheusMetrics
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
 from table.snapshot import Snapshot
+from table.storage.local import LocalStorage
 
 MONITORING = Path(__file__).parent.parent.parent / "examples" / "monitoring"
 CLEANING = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1", "hudistream.clean.grace.ms": "0"}
@@ -44,6 +46,24 @@ def test_a_batch_says_when_it_was_committed_and_how_long_it_took(tmp_path):
     write(path, metrics, [2])  # skipped
     assert value("hudistream_batch_seconds_count", path) == 3
     assert value("hudistream_live_files", path) is None
+
+
+def test_a_batch_that_runs_long_is_seen_while_it_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "PROGRESS_S", 0.02)
+    path, running, seen = str(tmp_path / "t"), "hudistream_batch_running_seconds", []
+    read = LocalStorage.read
+
+    def waits(self, asked, *given, **named):
+        end = time.monotonic() + 5
+        while not value(running, path) and not seen and time.monotonic() < end:
+            time.sleep(0.01)
+        seen.append(value(running, path))
+        return read(self, asked, *given, **named)
+
+    monkeypatch.setattr(LocalStorage, "read", waits)
+    write(path, PrometheusMetrics(), range(1))
+    assert 0 < seen[0] < 5
+    assert value(running, path) == 0
 
 
 def test_the_files_are_looked_at_after_cleaning_and_not_more_often_than_asked(tmp_path, monkeypatch):

@@ -54,7 +54,10 @@ def test_the_line_of_a_value_leaves_out_what_is_empty_and_stays_short(tmp_path):
     assert line.startswith(f"BatchSummary(table={path!r}, instant_time='{summary.instant_time}', rows=1, ")
     assert "bad_rows" not in line
     assert "lookup=<LookupCounts>" in line
-    assert repr(HudiTable.open(path).check()) == f"CheckReport(table={path!r}, files=1, files_read=1)"
+    assert (
+        repr(HudiTable.open(path).check())
+        == f"CheckReport(table={path!r}, files=1, files_read=1, chunks_read=6, chunks_summed=6)"
+    )
 
 
 def test_a_table_counts_its_rows_and_answers_sql(tmp_path):

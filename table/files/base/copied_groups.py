@@ -9,8 +9,17 @@ from table.files.base.stored_file import StoredBaseFile
 from table.files.parquet.copied_bounds import group_with_bounds
 from table.files.parquet.footer import MAGIC
 from table.files.parquet.name_chunk import encode_name_chunk
+from table.files.parquet.page_checksums import ChunkProof
 from table.files.parquet.patched_group import write_patched_group
-from table.files.parquet.row_groups import RowGroup, encode_group, shifted_group, with_chunk
+from table.files.parquet.row_groups import (
+    RowGroup,
+    chunk_extent,
+    chunks_of,
+    distinct_extents,
+    encode_group,
+    shifted_group,
+    with_chunk,
+)
 from table.files.publication import discard
 from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import FILE_NAME
@@ -51,10 +60,13 @@ class CopiedGroups:
             numbers: of the older file's row groups, ascending.
 
         Raises:
+            CorruptFileError: a page in memory differs from its checksum. Pages that the store copies are not looked at.
             StorageError: the store fails, or has copied another number of bytes.
         """
         ranges = self._plan(numbers)
         held = self._stored.read_held(ranges)
+        for number, place, piece in zip(numbers, ranges[1:], (held or ())[1:], strict=False):  # behind the magic
+            self._prove(number, place.start, piece)
         if held is None:
             sink = storage.open_copy(self._stored.path, ranges, path, stage)
         else:
@@ -69,6 +81,19 @@ class CopiedGroups:
                 discard(storage, path, stage, sink)
             raise
         return sink
+
+    def _prove(self, number: int, start: int, piece: bytes) -> None:
+        """Compares pages with their checksums.
+
+        Args:
+            number: of the row group.
+            start: where the piece stands in the older file.
+            piece: its bytes without the chunk of the file name, if that stands behind all row groups.
+        """
+        groups, end = self._stored.footer.groups or (), start + len(piece)
+        for at, length in distinct_extents(map(chunk_extent, chunks_of(groups[number].decoded))):
+            if start <= at and at + length <= end:
+                ChunkProof(self._stored.path, length).take(memoryview(piece)[at - start : at - start + length])
 
     def _check_size(self, found: int) -> None:
         if found != self.size_bytes:

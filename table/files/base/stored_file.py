@@ -15,7 +15,15 @@ from table.files.base.repeated_columns import REPEATED_META_COLUMNS
 from table.files.column_ranges import ColumnRange, ranges_of_file
 from table.files.parquet.chunk_statistics import chunk_memory_bytes
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
-from table.files.parquet.row_groups import chunk_path, chunks_of, fields_of_known_types, has_small_dictionary, rows_of
+from table.files.parquet.page_checksums import has_checksum, is_mismatch
+from table.files.parquet.row_groups import (
+    chunk_extent,
+    chunk_path,
+    chunks_of,
+    fields_of_known_types,
+    has_small_dictionary,
+    rows_of,
+)
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.byte_ranges import ByteRange
 from table.storage.interface import Storage, failed
@@ -126,7 +134,12 @@ class StoredBaseFile:
                     # Arrow gets the footer from memory, so it is not read from the store again
                     tail = len(self._raw).to_bytes(4, "little") + MAGIC
                     self._metadata = pq.read_metadata(pa.BufferReader(b"".join((MAGIC, self._raw, tail))))
-                opened = pq.ParquetFile(self._source, metadata=self._metadata, read_dictionary=sorted(wanted))
+                opened = pq.ParquetFile(
+                    self._source,
+                    metadata=self._metadata,
+                    read_dictionary=sorted(wanted),
+                    page_checksum_verification=True,
+                )
                 self._names = frozenset(opened.schema_arrow.names)
                 self._opened[wanted] = opened
             # older Arrow raises KeyError for a missing column; ValueError: column names that are not text
@@ -157,6 +170,20 @@ class StoredBaseFile:
                 return max(1, taken // max(1, rows_of(largest)))
         except CorruptFileError as error:
             raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
+
+    def find_checksums(self) -> list[bool]:
+        """Whether the first page of each column chunk carries a checksum, row group by row group.
+
+        Raises:
+            CorruptFileError, StorageError: when a chunk does not begin with a page, or cannot be read.
+        """
+        with fields_of_known_types():
+            extents = [chunk_extent(chunk) for group in self.footer.groups or () for chunk in chunks_of(group.decoded)]
+        found = []
+        for start, length in extents:
+            head = b"".join(self.read_bytes(start, min(length, _FIRST_READ_BYTES)))
+            found.append(has_checksum(head))
+        return found
 
     def columns_in_dictionaries(self, group: int) -> frozenset[str]:
         """The top-level columns of a sealed file's row group whose values are all in a small dictionary.
@@ -253,6 +280,8 @@ class StoredBaseFile:
         except pa.ArrowException as error:
             raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
         except OSError as error:  # from the store, or from a decompressor
+            if is_mismatch(error):
+                raise CorruptFileError(f"{self._name} has a page that differs from its checksum") from error
             raise failed("read", self.path, error) from error
 
     def read_bytes(self, start: int, length: int) -> Iterator[bytes]:

@@ -8,17 +8,19 @@ import pyarrow.parquet as pq
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.log.avro_data import read_avro_rows
 from table.files.log.framing import BlockType, LogBlock
+from table.schema.avro_schema import RECORD_KEY
 
 RECORD_BLOCKS = frozenset(BlockType) - {BlockType.COMMAND, BlockType.CORRUPT}  # blocks that hold rows or deletes
 _BATCH_ROWS = 65_536
 
 
-def read_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterator[pa.Table]:
+def read_rows(block: LogBlock, columns: Sequence[str] | None, name: str) -> Iterator[pa.Table]:
     """Rows of a data block in their order, some ten thousand at a time, with the types that the block has.
 
     Args:
         block: the block.
-        columns: the wanted columns; columns that the block lacks are left out.
+        columns: the wanted columns; columns that the block lacks are left out. None: what proves the block whole, which
+            is every column of a Parquet block, whose pages have checksums, and the keys of an Avro block.
         name: name of its file, for the error.
 
     Raises:
@@ -26,7 +28,7 @@ def read_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterator[pa
         UnsupportedTableError: this project does not read the block's form.
     """
     if block.type is BlockType.AVRO_DATA:
-        return read_avro_rows(block, columns, name)
+        return read_avro_rows(block, [RECORD_KEY] if columns is None else columns, name)
     if block.type is BlockType.PARQUET_DATA:
         return _read_parquet_rows(block, columns, name)
     raise UnsupportedTableError(
@@ -35,11 +37,11 @@ def read_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterator[pa
     )
 
 
-def _read_parquet_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterator[pa.Table]:
+def _read_parquet_rows(block: LogBlock, columns: Sequence[str] | None, name: str) -> Iterator[pa.Table]:
     try:
-        file = pq.ParquetFile(pa.BufferReader(block.content))
-        present = set(file.schema_arrow.names)
-        wanted = [column for column in columns if column in present]
+        file = pq.ParquetFile(pa.BufferReader(block.content), page_checksum_verification=True)
+        present = file.schema_arrow.names
+        wanted = present if columns is None else [column for column in columns if column in present]
         for batch in file.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False):
             yield pa.Table.from_batches([batch])
     # KeyError: older Arrow's for a missing column; ValueError: names that are no text

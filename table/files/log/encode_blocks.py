@@ -100,7 +100,9 @@ def _parquet_content(rows: pa.Table, avro_schema: str, base: BaseFileSettings) -
         rows.schema,
         compression=base.codec,
         compression_level=base.level,
+        data_page_size=base.page_bytes,
         store_schema=False,
+        write_page_checksum=True,
     ) as writer:
         writer.write_table(rows)
         writer.add_key_value_metadata({"parquet.avro.schema": avro_schema, "writer.model.name": "avro"})

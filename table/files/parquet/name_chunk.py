@@ -13,8 +13,9 @@ import pyarrow as pa
 from table.files.base.repeated_columns import constant_column
 from table.files.parquet.chunk_statistics import with_statistics_replaced
 from table.files.parquet.footer import MAGIC
+from table.files.parquet.page_checksums import summed_again
 from table.files.parquet.row_group_writer import RowGroupWriter
-from table.files.parquet.row_groups import chunks_of, moved_chunk
+from table.files.parquet.row_groups import chunks_of, moved_chunk, resized_chunk
 from table.files.parquet.thrift_compact import Struct
 from table.options.choices import Codec
 from table.options.groups import BaseFileSettings
@@ -55,8 +56,9 @@ def encode_name_chunk(
     """
     written = name.encode()
     form, blank = _form_of(len(written), rows, field, settings), _blank(len(written)).encode()
+    data, first_page_bytes = summed_again(form.data.replace(blank, written))
     chunk = with_statistics_replaced(moved_chunk(form.chunk, start - len(MAGIC)), blank, written)
-    return form.data.replace(blank, written), chunk
+    return data, resized_chunk(chunk, len(data), first_page_bytes)
 
 
 @lru_cache(maxsize=4096)

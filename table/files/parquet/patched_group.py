@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from table.errors import CorruptFileError
 from table.files.base.stored_file import StoredBaseFile
+from table.files.parquet.page_checksums import ChunkProof
 from table.files.parquet.row_group_writer import RowGroupWriter
 from table.files.parquet.row_groups import (
     chunk_extent,
@@ -46,8 +47,8 @@ def write_patched_group(
         The row group as it stands in the open file, and the number of copied bytes.
 
     Raises:
-        CorruptFileError, StorageError: when the other file's bytes are not there or cannot be read, or the numbers of
-            rows differ.
+        CorruptFileError, StorageError: when the other file's bytes are not there or cannot be read, a copied page
+            differs from its checksum, or the numbers of rows differ.
     """
     encoded: dict[tuple[bytes, ...], Struct] = {}
     if rows.num_columns:
@@ -82,12 +83,13 @@ def near_ranges(ranges: Iterable[ByteRange]) -> list[list[ByteRange]]:
 
 
 def _copy(stored: StoredBaseFile, ranges: Sequence[ByteRange], sink: OutputFile) -> None:
-    """Copies the ranges of one read, without the gaps between them."""
-    at = ranges[0].start
+    """Copies the ranges of one read, without the gaps between them. Pages are compared with their checksums."""
+    at, proofs = ranges[0].start, [ChunkProof(stored.path, piece.length) for piece in ranges]
     for piece in stored.read_bytes(at, ranges[-1].start + ranges[-1].length - at):
-        for start, length in ranges:
+        for (start, length), proof in zip(ranges, proofs, strict=True):
             wanted = memoryview(piece)[max(0, start - at) : max(0, start + length - at)]
             if len(wanted):
+                proof.take(wanted)
                 sink.write(wanted)
         at += len(piece)
 

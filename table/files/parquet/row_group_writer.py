@@ -102,8 +102,10 @@ class _Encoder:
             compression_level=settings.level,
             use_dictionary=list(with_dictionary),
             dictionary_pagesize_limit=DICTIONARY_BYTES,
+            data_page_size=settings.page_bytes,
             store_schema=False,
             write_statistics=as_write_statistics(schema, told_here),
+            write_page_checksum=True,
         )
 
     def write(self, rows: pa.Table) -> None:

@@ -170,6 +170,22 @@ def moved_chunk(chunk: Struct, by: int) -> Struct:
     return {**chunk, CHUNK_OFFSET: Field(I64, 0), CHUNK_META: Field(STRUCT, meta)}
 
 
+def resized_chunk(chunk: Struct, length: int, first_page_bytes: int) -> Struct:
+    """The description of a chunk without compression whose headers take another number of bytes.
+
+    Args:
+        chunk: the description.
+        length: bytes of the chunk.
+        first_page_bytes: bytes of its first page with the header: behind a dictionary stand the data pages.
+    """
+    meta, (start, before) = dict(field_value(chunk, CHUNK_META)), chunk_extent(chunk)
+    meta[CHUNK_BYTES] = Field(I64, length)
+    meta[UNCOMPRESSED] = Field(I64, int(field_value(meta, UNCOMPRESSED)) + length - before)
+    if DICTIONARY_PAGE in meta:
+        meta[DATA_PAGE] = Field(I64, start + first_page_bytes)
+    return {**chunk, CHUNK_META: Field(STRUCT, meta)}
+
+
 def rows_of(group: Struct) -> int:
     """Rows of a row group."""
     return int(field_value(group, GROUP_ROWS))

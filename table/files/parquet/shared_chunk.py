@@ -10,14 +10,15 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from table.files.parquet.page_checksums import CHECKSUM, STORED_BYTES, signed_checksum
 from table.files.parquet.row_groups import chunk_path, chunks_of, named_again, with_columns
 from table.files.parquet.thrift_compact import I32, STRUCT, Field, Struct, encode_struct
 from table.options.choices import Codec
 from table.schema.avro_schema import RECORD_KEY
 
 _LEAST_BYTES = 4096  # bytes of keys: for fewer a second writer does not pay
-# PageHeader of parquet.thrift: type, plain and compressed size, header of a dictionary page (values, encoding)
-_TYPE, _PLAIN_BYTES, _STORED_BYTES, _DICTIONARY_HEADER = 1, 2, 3, 7
+# PageHeader of parquet.thrift: type, plain size, header of a dictionary page (values, encoding)
+_TYPE, _PLAIN_BYTES, _DICTIONARY_HEADER = 1, 2, 7
 _DICTIONARY_PAGE, _PLAIN = 2, 0
 _EMPTY_TEXT = b"\x00\x00\x00\x00"  # its length
 
@@ -64,7 +65,8 @@ def encode_lead_page(codec: Codec) -> tuple[bytes, int]:
         {
             _TYPE: Field(I32, _DICTIONARY_PAGE),
             _PLAIN_BYTES: Field(I32, len(_EMPTY_TEXT)),
-            _STORED_BYTES: Field(I32, len(held)),
+            STORED_BYTES: Field(I32, len(held)),
+            CHECKSUM: Field(I32, signed_checksum(held)),
             _DICTIONARY_HEADER: Field(STRUCT, {1: Field(I32, 1), 2: Field(I32, _PLAIN)}),
         }
     )

@@ -25,6 +25,7 @@ from table.services.archival.plan import ArchivalPlan, plan_archival
 from table.services.archival.retired import Retired, read_retired
 from table.services.archival.turn import Turn, hold_turn
 from table.services.archival.unseen import load_unseen
+from table.services.clean.memory import CleanerMemory
 from table.services.compaction.due import first_that_counts
 from table.snapshot import Snapshot
 from table.takes_path import takes_path
@@ -120,7 +121,7 @@ def _plan(
     table: HudiTable, settings: ArchiveSettings, compaction: CompactionSettings | None
 ) -> ScheduledArchival | None:
     snapshot = delete_returned(Snapshot.load(table))
-    needed = _needed_to_compact(snapshot, compaction or CompactionSettings())
+    needed = _needed_to_compact(snapshot, compaction or CompactionSettings()) | _needed_to_clean(snapshot, settings)
     plan = plan_archival(snapshot.timeline, settings, needed)
     if not plan.instants:
         return None
@@ -130,6 +131,12 @@ def _plan(
         log.debug("archival_held", table=table.storage.base_uri, instants=sorted(held))
     plan = plan_archival(snapshot.timeline, settings, held | needed, load_unseen(snapshot))
     return ScheduledArchival(plan, snapshot, compaction) if plan.instants else None
+
+
+def _needed_to_clean(snapshot: Snapshot, settings: ArchiveSettings) -> frozenset[str]:
+    """The earliest commit that the last clean retained, if commits wait for cleans."""
+    last = CleanerMemory().load_last_clean(snapshot) if settings.stops_at_clean else None
+    return frozenset() if last is None or last.plan.earliest is None else frozenset({last.plan.earliest[0]})
 
 
 def _moves_too_fast(table: HudiTable) -> TimelineMovedError:

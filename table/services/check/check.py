@@ -20,6 +20,7 @@ from table.log import get_logger
 from table.metadata_table.drop import drop_present_metadata_table
 from table.options.groups import HeartbeatSettings
 from table.scan.read_slice import SliceContext
+from table.services.check.checksums import count_checksums
 from table.services.check.contents import check_contents, choose_files
 from table.services.check.file_lists import check_file_lists
 from table.services.check.finding import CheckReport, Finding, Kind, Repair, found_by_both, in_order
@@ -98,7 +99,8 @@ def _check(table: HudiTable, made_again: Sequence[Finding], *, repair: bool, sam
     chosen = choose_files(look, sample)
     found = [*found, *_check_contents(table, look, chosen)]
     files = sum(len(folder.paths) for folder in look.folders.values())
-    report = CheckReport(table.storage.base_uri, in_order([*made_again, *found]), files, len(chosen))
+    sums = count_checksums(table.storage, [file for file in chosen if isinstance(file, BaseFile)])
+    report = CheckReport(table.storage.base_uri, in_order([*made_again, *found]), files, len(chosen), *sums)
     log.info("table_checked", table=report.table, sound=report.is_sound, findings=len(report.findings), files=files)
     return report
 

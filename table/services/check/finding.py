@@ -110,12 +110,16 @@ class CheckReport(ShownInNotebooks):
         findings: errors first, then warnings, then notes.
         files: data files in the data folders.
         files_read: data files whose footer or blocks, and rows, were read.
+        chunks_read: column chunks of the base files among them.
+        chunks_summed: those whose pages carry checksums; damage in the others may give other rows without an error.
     """
 
     table: str
     findings: tuple[Finding, ...]
     files: int = 0
     files_read: int = 0
+    chunks_read: int = 0
+    chunks_summed: int = 0
 
     def of(self, severity: Severity) -> tuple[Finding, ...]:
         """Findings of this severity that were not repaired."""
@@ -133,6 +137,8 @@ class CheckReport(ShownInNotebooks):
         left = ", ".join(f"{count} {name}s" if count != 1 else f"1 {name}" for count, name in counts)
         mended = sum(finding.repair is Repair.DONE for finding in self.findings)
         said = f"{left} in {self.files} files, {self.files_read} of them read"
+        if self.chunks_read:
+            said += f"; {self.chunks_summed / self.chunks_read:.0%} of their column chunks carry checksums"
         said += f"; {mended} repaired" if mended else ""
         return f"the table is sound: {said}" if self.is_sound else f"the table is not sound: {said}"
 
@@ -144,6 +150,8 @@ class CheckReport(ShownInNotebooks):
             "verdict": self.verdict,
             "files": self.files,
             "files_read": self.files_read,
+            "chunks_read": self.chunks_read,
+            "chunks_summed": self.chunks_summed,
             "findings": [finding.to_json() for finding in self.findings],
         }
 

@@ -10,7 +10,6 @@ from table.files.log.data_blocks import RECORD_BLOCKS, read_rows
 from table.files.log.delete_block import read_deletes
 from table.files.log.framing import BlockType, LogBlock, Verdict, scan_blocks
 from table.files.log.instants import LogInstants
-from table.schema.avro_schema import RECORD_KEY
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.storage.interface import Storage
 from table.view.file_group import LogFile
@@ -78,7 +77,7 @@ def decode_block(block: LogBlock, ordering: pa.Schema, path: str) -> None:
         read_deletes(block, ordering, path)
     elif block.type in RECORD_BLOCKS:
         try:
-            for _ in read_rows(block, [RECORD_KEY], path):
+            for _ in read_rows(block, None, path):
                 pass
         except UnsupportedTableError:
             return  # of a form that Hudi reads

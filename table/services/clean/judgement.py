@@ -31,7 +31,7 @@ from table.timeline.active_timeline import find_instant
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.clean import CleanMetadata, CleanPlan
 from table.timeline.metadata.savepoint import decode_savepoint
-from table.timeline.pins import load_live_pins
+from table.timeline.pins import Pin, load_live_pins, see_live_pins
 from table.view.file_group import CommittedInstants, FileGroup, build_file_groups, committed_instants
 from table.view.pending_compactions import load_compacting
 
@@ -117,7 +117,7 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: CleanerMemory
     # before anything else is read: for most batches of a sink that cleans rarely, nothing more is read
     if not needs_cleaning(snapshot.timeline, last.plan.last_commit if last else None, settings):
         return None
-    facts = _load_facts(snapshot, settings, last)
+    facts = _load_facts(snapshot, settings, last, load_reader_needs(snapshot.table, settings))
     files: dict[str, tuple[str, ...]] = {}
     emptied: list[str] = []
     left: list[str] = []
@@ -160,8 +160,9 @@ def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[Partition
         One partition after the other.
     """
     snapshot = Snapshot.load(table)
-    facts = _load_facts(snapshot, settings, CleanerMemory().load_last_clean(snapshot))
-    for path in snapshot.list_partition_paths():
+    needs = _needs_of(see_live_pins(table.storage), table, settings)
+    facts = _load_facts(snapshot, settings, CleanerMemory().load_last_clean(snapshot), needs)
+    for path in filter(settings.takes, snapshot.list_partition_paths()):
         yield _judge_partition(facts, path, snapshot.listing.list_files(path))
 
 
@@ -174,7 +175,7 @@ def _check_share(settings: CleanSettings, gone_bytes: int, seen_bytes: int) -> N
         )
 
 
-def _load_facts(snapshot: Snapshot, settings: CleanSettings, last: CleanMetadata | None) -> Facts:
+def _load_facts(snapshot: Snapshot, settings: CleanSettings, last: CleanMetadata | None, needs: ReaderNeeds) -> Facts:
     timeline, oldest_ms = snapshot.timeline, clock.now_ms() - settings.hours_retained * HOUR_MS
     on_logs = snapshot.config.table_type == TableType.MERGE_ON_READ
     is_writing = bool(timeline.pending_of(*WRITE_ACTIONS, Action.CLUSTERING))
@@ -189,13 +190,18 @@ def _load_facts(snapshot: Snapshot, settings: CleanSettings, last: CleanMetadata
     return Facts(
         snapshot,
         settings,
-        earliest_to_retain(timeline, settings, clock.format_instant_time(oldest_ms, snapshot.config.timezone)),
+        earliest_to_retain(
+            timeline,
+            settings,
+            clock.format_instant_time(oldest_ms, snapshot.config.timezone),
+            last.plan.earliest[0] if last is not None and last.plan.earliest is not None else None,
+        ),
         last,
         tuple(savepoint.time for savepoint in timeline.completed_of(Action.SAVEPOINT)),
         protection,
         _replaced_included(snapshot),
         load_replaced(snapshot),
-        load_reader_needs(snapshot.table, settings),
+        needs,
     )
 
 
@@ -231,7 +237,11 @@ def load_reader_needs(table: HudiTable, settings: CleanSettings) -> ReaderNeeds:
     Raises:
         StorageError: the store fails.
     """
-    pins = dict.fromkeys(pin.time for pin in load_live_pins(table.storage))
+    return _needs_of(load_live_pins(table.storage), table, settings)
+
+
+def _needs_of(live: Iterable[Pin], table: HudiTable, settings: CleanSettings) -> ReaderNeeds:
+    pins = dict.fromkeys(pin.time for pin in live)
     recent_ms = clock.now_ms() - settings.grace_ms
     recent = clock.format_instant_time(recent_ms, table.config.timezone) if settings.grace_ms else None
     return ReaderNeeds(tuple(pins), recent, settings.readers_share)
@@ -283,7 +293,8 @@ def _judge_chosen(facts: Facts, memory: CleanerMemory) -> tuple[Iterable[Partiti
         later = {path for path in chosen if memory.held.may_skip(path, last_touched.get(path, ""), facts.needs.recent)}
         memory.follow(facts.snapshot)
         return (_judge_known(facts, path, memory.folders) for path in sorted(chosen - later)), sorted(later)
-    return (_judge_partition(facts, path, entries) for path, entries in facts.snapshot.listing.walk()), []
+    walked = ((path, entries) for path, entries in facts.snapshot.listing.walk() if settings.takes(path))
+    return (_judge_partition(facts, path, entries) for path, entries in walked), []
 
 
 def _judge_known(facts: Facts, path: str, folders: KnownFolders) -> PartitionFates:

@@ -107,13 +107,16 @@ def needs_cleaning(timeline: Timeline, last_commit_seen: str | None, settings: C
     return len(commits) >= settings.trigger_commits
 
 
-def earliest_to_retain(timeline: Timeline, settings: CleanSettings, oldest_time: str) -> Instant | None:
+def earliest_to_retain(
+    timeline: Timeline, settings: CleanSettings, oldest_time: str, before: str | None = None
+) -> Instant | None:
     """The earliest commit whose files are still wanted (CleanerUtils.getEarliestCommitToRetain).
 
     Args:
         timeline: the active one.
         settings: the policy.
         oldest_time: for KEEP_LATEST_BY_HOURS: instant time of now less the hours.
+        before: the earliest commit that the last clean retained; None without one.
 
     Returns:
         None where the policy knows no such commit, or there are too few.
@@ -126,8 +129,18 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, oldest_time:
         candidate = commits[len(commits) - settings.commits_retained]
     pending = timeline.pending_of(*PENDING_WRITES)
     if candidate is not None and pending and candidate.time > pending[0].time:
-        return _last_before(commits, pending[0])
-    return candidate
+        candidate = _last_before(commits, pending[0])
+    return _capped(commits, candidate, before, settings.most_commits)
+
+
+def _capped(
+    commits: Sequence[Instant], candidate: Instant | None, before: str | None, most: int | None
+) -> Instant | None:
+    """The commit that a clean goes to, if it may move on by so many commits only (CleanerUtils.capCommitsToClean)."""
+    if candidate is None or before is None or most is None:
+        return candidate
+    passed = [commit for commit in commits if before <= commit.time < candidate.time]
+    return passed[most] if len(passed) > most else candidate
 
 
 def earliest_in_use(timeline: Timeline) -> Instant | None:

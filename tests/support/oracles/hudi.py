@@ -142,6 +142,14 @@ class Hudi:
         """Lets it find classes of a JAR."""
         return self._call(do="add_jar", path=str(path))
 
+    def options(self, classes=None):
+        """Its options: key, default, other spellings with a blank between two, and class, by key.
+
+        Args:
+            classes: names of the classes that are asked, without `org.apache.hudi.`; None: all of the bundle.
+        """
+        return self._call(do="options", classes=classes)
+
     def set_hadoop(self, settings):
         """Settings of Hadoop, of its file systems for example."""
         return self._call(do="set_hadoop", settings=settings)

@@ -127,6 +127,19 @@ def do_client(spark, path, method, arguments=(), options=None):
         client.close()
 
 
+def do_options(spark, classes=None):
+    """The options that classes of the bundle declare."""
+    from config_keys import PACKAGE, find_classes, read_keys
+
+    if classes is None:
+        [bundle] = [jar for jar in do_jars(spark) if BUNDLE.split(":")[1] in jar]
+        classes = find_classes(bundle.removeprefix("file://"))
+    else:
+        classes = [PACKAGE + name for name in classes]
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return read_keys(spark._jvm, loader, classes)
+
+
 LOCKS = {}  # name -> a lock provider
 
 

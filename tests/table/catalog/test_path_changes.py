@@ -2,7 +2,7 @@
 
 import pytest
 
-from table.catalog.path_changes import PathChanges, are_told, find_path_changes, settled_until
+from table.catalog.path_changes import PathChanges, are_told, find_path_changes, settled_until, written_beyond
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import build_timeline
@@ -30,6 +30,18 @@ def test_what_was_archived_is_not_told():
     timeline = build_timeline([commit("2"), commit("3")])
     assert are_told(timeline, "2")
     assert not are_told(timeline, "1")
+
+
+def test_what_was_registered_behind_a_pending_write_must_still_be_there():
+    pending = commit("2", State.INFLIGHT)
+    before = build_timeline([commit("1"), pending, commit("3"), commit("4")])
+    beyond = written_beyond(before, settled_until(before))
+    assert beyond == "3,4"
+    assert are_told(before, "1", beyond)
+    assert not are_told(build_timeline([commit("1"), pending, commit("4")]), "1", beyond)  # 3 was undone
+    assert written_beyond(build_timeline([commit("1"), commit("2")]), "2") == ""
+    many = build_timeline([commit("0"), *(commit(f"{number:03d}") for number in range(1, 400))])
+    assert not are_told(many, "0", written_beyond(many, "0"))  # too many for a property
 
 
 def test_the_later_event_of_a_path_counts():

@@ -9,6 +9,7 @@ import pytest
 from fake_catalog import FakeCatalog
 
 from hudistream import ArrowSink
+from table import InvalidConfigError
 from table.catalog.registration import OUTPUT_FORMAT, SERDE
 from table.catalog.sync import sync_table
 from table.hudi_table import HudiTable
@@ -155,3 +156,54 @@ def test_new_columns_new_partitions_and_dropped_ones_reach_the_catalog_as_hudis_
     assert (done.partitions_dropped, done.has_listed) == (1, False)
     found = catalog.tables["lake", "cow_hive"]
     assert as_dumped(found, catalog.partitions["lake", "cow_hive"], path) == as_told(DUMP["cow_hive_after_changes"])
+
+
+def registered_as(tmp_path, table_type="COPY_ON_WRITE", **options):
+    """The views of a table of one row, by name."""
+    path, catalog = str(tmp_path / "t"), FakeCatalog()
+    with ArrowSink(path, {"hoodie.datasource.write.table.type": table_type}, key="id", operation="upsert") as sink:
+        sink.write(pa.table({"id": ["a"]}), 0)
+    sync_table(HudiTable.open(path), catalog, parse_options(options).options.catalog)
+    return {name: found for (_, name), found in catalog.tables.items()}
+
+
+def test_what_a_registration_is_told_beside_the_table(tmp_path):
+    told = {f"{SYNC}omit_metadata_fields": "true", f"{SYNC}serde_properties": "a=1\npath=/elsewhere"}
+    told[f"{SYNC}table_properties"] = "owner = etl\ncomment=x=1, y\nEXTERNAL=FALSE"
+    [found] = registered_as(tmp_path, **told).values()
+    assert [column.name for column in found.columns] == ["id"]
+    assert "_hoodie" not in found.parameters["spark.sql.sources.schema.part.0"]
+    assert {key: found.parameters[key] for key in ("owner", "comment", "EXTERNAL")} == {
+        "owner": "etl", "comment": "x=1, y", "EXTERNAL": "TRUE",
+    }  # fmt: skip
+    assert found.serde_parameters["a"] == "1"
+    assert found.serde_parameters["path"] == found.location
+
+
+def test_a_property_without_a_value_is_refused():
+    with pytest.raises(InvalidConfigError, match="'owner' has no value: write it as name=value"):
+        parse_options({f"{SYNC}table_properties": "owner"})
+
+
+@pytest.mark.parametrize(
+    ("given", "views"),
+    [
+        ({}, {"t", "t_ro", "t_rt"}),
+        ({"hoodie.meta.sync.sync_snapshot_with_table_name": "false"}, {"t_ro", "t_rt"}),
+        ({"hoodie.datasource.meta.sync.glue.table_name": "x"}, {"x", "x_ro", "x_rt"}),
+        ({f"{SYNC}skip_ro_suffix": "true"}, {"t", "t_rt"}),
+        ({f"{SYNC}table.strategy": "RT"}, {"t"}),
+    ],
+)
+def test_the_views_of_a_merge_on_read_table(tmp_path, given, views):
+    assert set(registered_as(tmp_path, "MERGE_ON_READ", **given)) == views
+
+
+@pytest.mark.parametrize(("given", "made"), [({}, True), ({"hive_sync.auto_create_db": "false"}, False)])
+def test_a_database_is_made_unless_it_is_not_to_be(tmp_path, given, made):
+    catalog, path = FakeCatalog(), str(tmp_path / "t")
+    with ArrowSink(path, key="id") as sink:
+        sink.write(pa.table({"id": ["a"]}), 0)
+    catalog.databases.add("default")
+    sync_table(HudiTable.open(path), catalog, parse_options(given).options.catalog)
+    assert ("create_database" in catalog.calls) is made

@@ -113,6 +113,40 @@ def test_a_write_that_was_pending_at_the_last_sync_is_looked_at_when_it_is_compl
     assert sorted(catalog.partitions["lake", "t"]) == [("p0",), ("p1",), ("p2",)]
 
 
+def test_the_partition_of_a_write_that_was_undone_behind_a_pending_one_leaves(path, tmp_path):
+    catalog, engine = FakeCatalog(), Engine(path)
+    for number in range(3):
+        engine.write(number, rows([number], partition=lambda _, number=number: f"p{number}"))
+    _, middle, last = HudiTable.open(path).load_timeline().completed_of(Action.COMMIT)
+    Path(path, ".hoodie", f"{middle.time}.commit").rename(tmp_path / "later")
+    sync(path, catalog)
+    assert sorted(catalog.partitions["lake", "t"]) == [("p0",), ("p2",)]
+    for left in [*Path(path, ".hoodie").glob(f"{last.time}.*"), *Path(path, "p2").glob("*.parquet")]:
+        left.unlink()
+    assert sync(path, catalog).has_listed
+    assert sorted(catalog.partitions["lake", "t"]) == [("p0",)]
+    (tmp_path / "later").rename(Path(path, ".hoodie", f"{middle.time}.commit"))
+    assert not sync(path, catalog).has_listed
+    assert not sync(path, catalog).has_listed
+    assert sorted(catalog.partitions["lake", "t"]) == [("p0",), ("p1",)]
+
+
+def test_a_sync_lists_each_time_where_it_is_told_to(path):
+    catalog, engine = FakeCatalog(), Engine(path)
+    engine.write(0, rows(range(3)))
+    sync(path, catalog)
+    assert not sync(path, catalog).has_listed
+    assert sync(path, catalog, **{"hoodie.meta.sync.incremental": "false"}).has_listed
+
+
+@pytest.mark.parametrize(("decodes", "value"), [(None, "a%20b"), ("true", "a b"), ("false", "a%20b")])
+def test_partition_paths_are_decoded_where_it_is_told_to(path, decodes, value):
+    catalog = FakeCatalog()
+    Engine(path).write(0, rows([0], partition=lambda _: "a%20b"))
+    sync(path, catalog, **({"hoodie.meta.sync.decode_partition": decodes} if decodes else {}))
+    assert list(catalog.partitions["lake", "t"]) == [(value,)]
+
+
 def registered(catalog):
     return catalog.tables, catalog.partitions
 

@@ -3,16 +3,19 @@
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 from command_line import said
 from engine import Engine, key_set, rows
 from snapshots import base_files
 
+from streaming.arrow_sink import ArrowSink
 from table import read_table
 from table.cli.main import main
-from table.hudi_table import HudiTable
-from table.inspect.explain import explain_files, explain_packing
+from table.errors import BatchOrderError
+from table.inspect.explain import explain_batch, explain_files, explain_packing
 from table.options.write_options import parse_options
+from table.user_table import HudiTable
 from table.view.file_group import BaseFile
 
 NO_GRACE = ("--set", "hudistream.clean.grace.ms=0")
@@ -106,6 +109,45 @@ def test_why_a_file_takes_rows_or_not():
     takes, why = explain_packing(file, off)
     assert not takes
     assert "packing is off" in why
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"hoodie.datasource.write.operation": "bulk_insert"}, "bulk_insert adds no rows"),
+        ({"hoodie.datasource.write.operation": "insert_overwrite"}, "insert_overwrite adds no rows"),
+        ({"hoodie.index.type": "BUCKET", "hoodie.datasource.write.operation": "upsert"}, "the hash of a key decides"),
+    ],
+)
+def test_why_no_file_takes_rows(tmp_path, given, said):
+    """As the batch that comes next: no file group of those that are there gets a row because it is small."""
+    path, options = str(tmp_path / "t"), parse_options(given).options
+    takes, why = explain_packing(BaseFile("p", "f", "f", "1", 99), options)
+    assert not takes
+    assert said in why
+    with ArrowSink(path, given, key="id") as sink:
+        sink.write(pa.table({"id": ["a"]}), operation="upsert" if "BUCKET" in str(given) else "insert")
+        assert sink.write(pa.table({"id": ["b"]})).files_topped_up == 0
+
+
+def test_explain_refuses_a_batch_behind_one_that_was_undone_as_the_sink_does(tmp_path):
+    path = str(tmp_path / "t")
+
+    def write(number):
+        with ArrowSink(path, {"hoodie.datasource.write.streaming.checkpoint.identifier": "s"}, key="id") as sink:
+            return sink.write(pa.table({"id": [str(number)]}), batch_id=number)
+
+    write(0)
+    undone = [write(1).instant_time, write(2).instant_time]
+    for time in reversed(undone):
+        HudiTable.open(path).roll_back(time, force=True)
+    assert explain_batch(HudiTable.open(path), "s", 1).verdict == "write"
+    told = explain_batch(HudiTable.open(path), "s", 2)
+    assert (told.verdict, told.last.batch_id) == ("refuse", 0)
+    with pytest.raises(BatchOrderError) as refused:
+        write(2)
+    assert told.reason == str(refused.value).split(" [", maxsplit=1)[0]
+    assert explain_batch(HudiTable.open(path), "other", 2).verdict == "write"
 
 
 def test_the_commands_need_no_spark(path):

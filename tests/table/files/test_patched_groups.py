@@ -26,7 +26,7 @@ from table.files.parquet.footer import find_footer
 from table.files.parquet.patched_group import GAP_BYTES, _copy, near_ranges, write_patched_group
 from table.files.parquet.row_group_writer import RowGroupWriter
 from table.files.parquet.row_groups import with_chunks
-from table.files.parquet.thrift_compact import decode_struct
+from table.files.parquet.thrift_compact import I32, Field, decode_struct, encode_struct
 from table.options.groups import BaseFileSettings
 from table.records.merge import MergeRules, changed_columns, decide_merge
 from table.storage.byte_ranges import ByteRange
@@ -437,16 +437,21 @@ def test_chunks_are_read_together_when_little_lies_between_them(ranges, together
 
 @pytest.mark.parametrize("piece_bytes", [1, 3, 7, 100])
 def test_what_lies_between_chunks_is_left_out_wherever_the_read_is_cut(piece_bytes):
-    data = bytes(range(60))
+    page = encode_struct({1: Field(I32, 0), 2: Field(I32, 3), 3: Field(I32, 3)}) + b"abc"
+    one, three = len(page), 3 * len(page)
+    data = b"gap." + page + b"..." + page + b"......" + page + page + page + b"the end"
+    first, second, third = 4, 7 + one, 13 + 2 * one
 
     class Stored:
+        path = "f"
+
         def read_bytes(self, start, length):
             for at in range(start, start + length, piece_bytes):
                 yield data[at : min(at + piece_bytes, start + length)]
 
     sink = pa.BufferOutputStream()
-    _copy(Stored(), [ByteRange(4, 6), ByteRange(13, 1), ByteRange(20, 11)], sink)
-    assert sink.getvalue().to_pybytes() == data[4:10] + data[13:14] + data[20:31]
+    _copy(Stored(), [ByteRange(first, one), ByteRange(second, one), ByteRange(third, three)], sink)
+    assert sink.getvalue().to_pybytes() == 5 * page
 
 
 def test_large_row_groups_of_which_some_columns_have_dictionaries(tmp_path, patches):

@@ -314,7 +314,7 @@ def test_a_damaged_page_is_found_when_every_file_is_verified(tmp_path):
         file.seek(300)
         file.write(b"\xff" * 200)
     checked = dataclasses.replace(SETTINGS, verify_share=1.0)
-    with pytest.raises((CorruptFileError, StorageError)):
+    with pytest.raises(CopyInDoubtError, match="differs from its checksum"):
         write_file(tmp_path, "b.parquet", rows(range(2000, 2010)), "a.parquet", checked)
 
 

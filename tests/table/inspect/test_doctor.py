@@ -2,14 +2,19 @@
 
 import os
 
+import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine, rows
 
+from streaming.arrow_sink import ArrowSink
 from table.cli.main import main
 from table.clock import InstantClock
 from table.config.table_config import PROPERTIES_FILE
+from table.hudi_table import HudiTable
 from table.inspect.doctor import examine
+from table.options.clustering_settings import ClusteringSettings
 from table.options.write_options import parse_options
+from table.services.clustering.command import schedule
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.instant import Action
@@ -68,10 +73,31 @@ def test_live_writers_and_what_only_their_own_writer_can_finish(tmp_path):
     storage = LocalStorage(path)
     live = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, InstantClock()))
     write_heartbeat(storage, live.time, WriterIdentity("other", "q"))
-    request_instant(storage, load_timeline(storage), Action.REPLACE_COMMIT, InstantClock())
+    request_instant(storage, load_timeline(storage), Action.RESTORE, InstantClock())
     stops = texts(examine(path), "stop")
     assert any("sink 'other'" in text for text in stops)
-    assert any("replacecommit" in text for text in stops)
+    assert any("restore" in text for text in stops)
+
+
+def test_what_the_next_batch_ends_or_leaves_alone_is_no_reason_to_stop(tmp_path):
+    """A dead overwrite, and a planned clustering: a sink writes, and the doctor says so."""
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id", partition_by="day", order_by="ts") as sink:
+        for day in ("a", "a", "b"):
+            sink.write(pa.table({"id": [day], "day": [day], "ts": [1]}))
+    planned = schedule(HudiTable.open(path), ClusteringSettings(sort_columns=("ts",), partitions=("a",)))
+    storage = HudiTable.open(path).storage
+    dead = request_instant(storage, load_timeline(storage), Action.REPLACE_COMMIT, InstantClock())
+    found = examine(path)
+    texts = [finding.text for finding in found.findings]
+    assert found.may_write
+    assert any(planned.time in text and "leave its file groups alone" in text for text in texts), texts
+    assert any(dead.time in text and "rolls it back" in text for text in texts), texts
+    with ArrowSink(path, key="id", partition_by="day", order_by="ts") as sink:
+        assert sink.write(pa.table({"id": ["c"], "day": ["b"], "ts": [2]})).instant_time
+    texts = [finding.text for finding in examine(path).findings]
+    assert any(planned.time in text for text in texts)
+    assert not any(dead.time in text for text in texts)
 
 
 def test_a_damaged_table(tmp_path):

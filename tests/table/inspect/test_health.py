@@ -1,6 +1,8 @@
 """Whether a table is well: facts at a glance, and a verdict that an exit code carries."""
 
 import json
+import os
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -8,6 +10,8 @@ from command_line import said
 from engine import Engine, leave_a_dead_batch, rows
 
 from hudistream import HudiTable
+from table import clock
+from table.config.table_config import PROPERTIES_FILE
 from table.inspect.health import Backlog, Health, Verdict, judged, load_health, rows_per_minute
 from table.inspect.overview import CommitFigures
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
@@ -146,6 +150,55 @@ def test_a_dead_writer_and_a_missing_file_are_told(path, capsys):
     text = said(capsys, "health", path, code=2)
     assert text.startswith("BROKEN")
     assert "run `hudistream accept-loss PATH`" in text
+
+
+def ahead(path):
+    """The newest instant is of a machine whose clock is an hour ahead."""
+    later = clock.format_instant_time(clock.now_ms() + 3_600_000)
+    storage = HudiTable.open(path).storage
+    storage.create_exclusive(name_instant(HudiTable.open(path).layout, later, Action.CLEAN, State.REQUESTED).path, b"")
+
+
+def newest_commit(path):
+    return os.path.join(path, HudiTable.open(path).load_timeline().completed_writes[-1].path)
+
+
+def emptied(path):
+    with open(newest_commit(path), "w"):
+        pass
+
+
+def torn(path):
+    with open(newest_commit(path), "w") as file:
+        file.write("{")
+
+
+def lost_properties(path):
+    with open(os.path.join(path, PROPERTIES_FILE), "w"):
+        pass
+
+
+def lost_metadata_table(path):
+    Engine(path, {"hoodie.metadata.enable": "true", "hoodie.datasource.write.operation": "upsert"}).write(4, rows([1]))
+    shutil.rmtree(os.path.join(path, ".hoodie", "metadata"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "code", "text"),
+    [
+        (ahead, 2, "s ahead of this machine's clock"),
+        (emptied, 1, "is empty or torn"),
+        (torn, 1, "is empty or torn"),
+        (lost_properties, 2, "hoodie.properties"),
+        (lost_metadata_table, 1, "promise a metadata table, and it is gone"),
+    ],
+)
+def test_a_table_in_which_readers_or_batches_fail_is_not_well(path, capsys, damage, code, text):
+    damage(path)
+    assert text in said(capsys, "health", path, code=code)
+    told = json.loads(said(capsys, "health", path, "--format", "json", code=code))
+    assert told["verdict"] == {1: "look", 2: "broken"}[code]
+    assert text in told["findings"][0]["text"]
 
 
 def test_a_replaced_or_rewritten_file_is_not_missing(path):

@@ -1,10 +1,15 @@
+import re
+from pathlib import Path
+
 import pytest
 
-from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.keys import ALIASES, HONOURED
 from table.options.list_options import OptionClass, list_options
+from table.options.refused import REFUSED
 from table.options.without_effect import WITHOUT_EFFECT
 from table.options.write_options import WriteOptions, parse_options
 
+TESTS = Path(__file__).parents[2]
 ROWS = {row.key: row for row in list_options()}
 
 
@@ -33,3 +38,26 @@ def test_a_row_says_what_the_documentation_needs():
     assert ROWS["hoodie.datasource.write.operation"].default == "upsert"
     refused = ROWS["hoodie.auto.commit"]
     assert (refused.option_class, refused.choices) == (OptionClass.REFUSED, "true")
+
+
+def test_each_honoured_key_is_used_in_a_test_of_its_effect():
+    """By the key, another spelling, its last words behind a prefix, or the field: not in tests of reading alone."""
+    of_reading = {"test_options", "test_list_options", "test_without_effect", "test_refused", "test_typed_options"}
+    files = [path for path in TESTS.rglob("*.py") if path.stem not in of_reading]
+    text = "\n".join(path.read_text() for path in files)
+    unused = []
+    for key, honoured in HONOURED.items():
+        spelled = [key, *(alias for alias, name in ALIASES.items() if name == key and "." in alias)]
+        field = honoured.path.rpartition(".")[2]
+        behind_prefix = [
+            rf"[}}.]{re.escape(tail)}[\"']" for one in spelled for tail in (one.split("_sync.")[-1], *_ends(one))
+        ]
+        by_field = [rf"\b{field}=", rf"[\"']{field}[\"']:"]
+        if not any(one in text for one in spelled) and not re.search("|".join(behind_prefix + by_field), text):
+            unused.append(key)
+    assert unused == []
+
+
+def _ends(key):
+    words = key.split(".")
+    return [".".join(words[-count:]) for count in (2, 3)]

@@ -2,11 +2,13 @@ from operator import attrgetter
 from pathlib import Path
 
 import pytest
+from hudi_options import OPTIONS_OF_HUDI
 
 from table.config.merge_mode import MergeMode
 from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
-from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.keys import ALIASES, HONOURED
+from table.options.refused import REFUSED
 from table.options.settings import kinds_of
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_groups import GROUPS
@@ -17,10 +19,7 @@ from table.options.write_options import (
     parse_options,
 )
 
-HUDI_KEYS = [
-    line.split("\t")[0]
-    for line in Path(__file__).parents[2].joinpath("data", "hudi-options.tsv").read_text().splitlines()[1:]
-]
+HUDI_KEYS = [name for option in OPTIONS_OF_HUDI for name in (option.key, *option.others)]
 FLINK_KEYS = Path(__file__).parents[2].joinpath("data", "flink-options.txt").read_text().split()
 # what users bring that Hudi's own list leaves out: the data source, sync, and Flink's spellings
 BROUGHT = """
@@ -288,18 +287,26 @@ def test_what_is_wrong_is_named_with_the_way_out(options, message):
     assert message in str(error.value)
 
 
-def test_harmless_values_of_refused_keys_pass():
-    for key, (harmless, _) in REFUSED.items():
-        for value in harmless:
-            parse_options({key: value})
-
-
 def test_keys_without_effect_are_told_with_the_reason():
-    told = parse_options({"hoodie.metadata.index.async": "true", "hoodie.metrics.graphite.host": "x"}).without_effect
+    told = parse_options({"hoodie.archive.async": "true", "hoodie.metrics.graphite.host": "x"}).without_effect
     assert told == {
-        "hoodie.metadata.index.async": "the metadata table: parts that are not written here, and the JVM's own ways",
-        "hoodie.metrics.graphite.host": "the JVM's metrics reporters",
+        "hoodie.archive.async": "archival: it follows the commits",
+        "hoodie.metrics.graphite.host": "metrics: hudistream.metrics tells them",
     }
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "hoodie.datasource.hive_sync.databse", "hoodie.datasource.meta.sync.glue.tabel_name",
+        "hive_sync.partition_field", "hoodie.meta.sync.incremantal", "clustering.plan.strategy.sort.column",
+        "hoodie.metrics.onn",
+        "hoodie.streamer.keygen.timebased.timestamp.typo", "metadata.compaction.delta_commit",
+    ],
+)  # fmt: skip
+def test_misspelled_keys_are_told_below_each_prefix_of_hudi(key):
+    with pytest.raises(InvalidConfigError, match=f"unknown option {key}; did you mean"):
+        parse_options({key: "x"})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from hudistream import ArrowSink, HudiTable, write_hudi
 from table.config.key_generator import ENCODING_KEY, KeyEncoding
 from table.config.table_config import KEYGEN_CLASSES, update_properties
-from table.errors import UnsupportedTableError
+from table.errors import InvalidConfigError, UnsupportedTableError
 from table.inspect.doctor import examine
 from table.scan.stored_key import encoding_of
 from table.storage.local import LocalStorage
@@ -57,6 +57,25 @@ def test_a_new_table_is_spelled_as_the_hudi_of_its_version_does(tmp_path, versio
     with ArrowSink(path) as sink:
         assert sink.delete(rows(3, "b")).rows_deleted == 1
     assert [key[-1] for key in sorted(keys_of(path))] == ["a", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("given", "version", "encoding"),
+    [("true", 6, VALUE), ("false", 6, PREFIXED), ("false", 8, PREFIXED), ("true", 9, PREFIXED)],
+)
+def test_hudis_option_chooses_before_version_9_and_no_table_gets_both_spellings(tmp_path, given, version, encoding):
+    path, key = str(tmp_path / "t"), "hoodie.write.complex.keygen.new.encoding"
+    write(path, 1, version, {key: given})
+    assert told(path) is encoding
+    if version == 9:
+        write(path, 2, version, {key: "false"})
+        return
+    update_properties(LocalStorage(path), {}, {ENCODING_KEY})
+    for _ in range(2):  # before the table says it, and after
+        with pytest.raises(InvalidConfigError, match=f"{key}=.* contradicts the table"):
+            write(path, 2, version, {key: "false" if given == "true" else "true"})
+    write(path, 2, version, {key: given})
+    assert set(keys_of(path).values()) == {2}
 
 
 @pytest.mark.parametrize("options", [{}, LOGS], ids=["base files", "log files"])

@@ -23,6 +23,7 @@ _COUNTERS = {
     "rows": ("hudistream_rows_total", "Rows added"),
     "rows_updated": ("hudistream_rows_updated_total", "Rows that replaced others"),
     "rows_deleted": ("hudistream_rows_deleted_total", "Rows that were deleted"),
+    "deletes_unmatched": ("hudistream_deletes_unmatched_total", "Deletes whose key the table does not have"),
     "bad_rows": ("hudistream_bad_rows_total", "Rows put aside"),
     "bytes_written": ("hudistream_bytes_written_total", "Bytes of base files written"),
     "files_created": ("hudistream_files_created_total", "File groups created"),

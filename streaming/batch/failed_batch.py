@@ -83,6 +83,7 @@ class BatchProgress:
             ``lease``, ``recover`` what dead writers left, ``plan``, ``write``, ``commit``, ``after`` the commit; and
             ``retry``, between two attempts.
         written: what the tasks wrote, once they are done: rows, updated rows and files.
+        deletes_unmatched: deletes whose key the tasks did not find.
     """
 
     instant_time: str | None = None
@@ -90,18 +91,21 @@ class BatchProgress:
     is_visible: bool = False
     phase: str = "open"
     written: Mapping[str, int] = field(default_factory=dict)
+    deletes_unmatched: int = 0
 
     def reset(self) -> None:
         """Begins another batch."""
         self.instant_time, self.is_new, self.is_visible = None, False, False
-        self.phase, self.written = "open", {}
+        self.phase, self.written, self.deletes_unmatched = "open", {}, 0
 
-    def note_written(self, stats: Sequence[WriteStat]) -> None:
+    def note_written(self, stats: Sequence[WriteStat], deletes_unmatched: int = 0) -> None:
         """Notes that the tasks are done and that the commit follows.
 
         Args:
             stats: write stats of the files that the tasks wrote.
+            deletes_unmatched: deletes whose key they did not find.
         """
+        self.deletes_unmatched = deletes_unmatched
         updated = sum(stat.num_update_writes for stat in stats)
         self.written = {"rows": total_rows(stats), "updated": updated, "files": len(stats)}
         self.phase = "commit"

@@ -27,6 +27,7 @@ from streaming.batch.recovery import Recovery
 from streaming.batch.replaced import find_leaving, list_replaced
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, logged, summarize
+from streaming.batch.unmatched_deletes import UnmatchedDeletes
 from streaming.batch.widening import agree_again, agree_settled
 from streaming.batch.workers import Batch, Workers
 from streaming.batch.write_apart import write_apart
@@ -126,12 +127,11 @@ class MicroBatchWriter:
         self._validators, self._quarantine = tuple(validators), quarantine
         self._commits, self._known_lists = CommitCache(storage, keeps_large=True), KnownLists()
         self._profiles: dict[tuple[int | None, bool], ProfileCache] = {}
-        self._ledger = BatchLedger()
+        self._ledger, self._cleanup = BatchLedger(), MarkerCleanup(storage)
         self.lock = lock_for(storage, options.lock)
         self.lease = (Membership if options.concurrency.is_shared else Lease)(storage, options.heartbeat)
         self.services = TableServices(storage, options, self.lock, self.lease)
-        self._cleanup = MarkerCleanup(storage)
-        self._advice = PartitionAdvice()
+        self._advice, self._unmatched = PartitionAdvice(), UnmatchedDeletes()
         self._recovery = Recovery(options, self._commits, quarantine, self._cleanup)
         self.progress, self._explain = BatchProgress(), Explainer(self._opener.reopen, self._commits)
         self.running_listeners: list[Listener] = []
@@ -213,9 +213,11 @@ class MicroBatchWriter:
         self.progress.instant_time = job.pending.time
         timing.end("prepare")
         result = self._write_and_commit(job, batch.workers, timing)
+        missed = self.progress.deletes_unmatched
+        self._unmatched.note(job.table, options.index.type, missed)
         if result is None:
             self.services.after_empty_batch(snapshot, batch.spread)
-            return logged(BatchSummary(self.table, batch.batch_id, None))
+            return logged(BatchSummary(self.table, batch.batch_id, None, deletes_unmatched=missed))
         timing.end("commit")
         if options.effective_operation.replaces:
             self._forget_profiles()  # the commit may have replaced small files that they list
@@ -237,7 +239,7 @@ class MicroBatchWriter:
         try:
             result = sum_results(workers.write(job.agreed.keys, job.plan)) if job.leaving is None else TaskResult()
             timing.end("write")
-            self.progress.note_written(result.stats)
+            self.progress.note_written(result.stats, result.deletes_unmatched)
             return self._complete(job, result)
         except CommitOutcomeUnknownError:
             self.lease.beat_for(None)
@@ -281,9 +283,6 @@ class MicroBatchWriter:
         for profiles in self._profiles.values():
             profiles.drop()
 
-    def _table_key(self, table: HudiTable) -> str:
-        return table_key(self.table, table.config.name)
-
     def _begin(self, snapshot: Snapshot, batch: Batch, options: WriteOptions, turn: Turn) -> BatchJob:
         """Agrees with the table about the batch, then begins its commit and plans its tasks."""
         identity = turn.identity
@@ -309,7 +308,7 @@ class MicroBatchWriter:
             raise
         pending = replace(pending, looks=plan.changes is not None or operation.replaces, widens_order=agreed.widens)
         if self._quarantine is not None:
-            key = self._table_key(snapshot.table)
+            key = table_key(self.table, snapshot.config.name)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
         return BatchJob(batch.batch_id, options, turn, agreed, leaving, pending, plan, batch.checks)
@@ -379,7 +378,7 @@ class MicroBatchWriter:
         try:
             now = end_own(pending, self.lease.owner)
             if self._quarantine is not None:
-                finish_quarantine(self._quarantine, self._table_key(now.table), now.again())
+                finish_quarantine(self._quarantine, table_key(self.table, now.config.name), now.again())
         except HudiError as error:
             log.warning("rollback_left_to_next_batch", table=self.table, instant_time=pending.time, error=str(error))
 
@@ -390,7 +389,7 @@ class MicroBatchWriter:
         try:
             self._cleanup.run(time, result.stats)
             if self._quarantine is not None and result.quarantined:
-                publish(self._quarantine, self._table_key(job.table), time, result.quarantined)
+                publish(self._quarantine, table_key(self.table, job.table.config.name), time, result.quarantined)
                 log.warning("rows_quarantined", table=self.table, instant_time=time, rows=result.bad_rows)
         except HudiError as error:
             log.warning("upkeep_failed", table=self.table, instant_time=time, error=str(error))

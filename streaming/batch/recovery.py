@@ -6,16 +6,18 @@ from streaming.batch.marker_cleanup import MarkerCleanup
 from streaming.batch.quarantine import finish_quarantine
 from streaming.batch.services import TableServices
 from table.config.properties_copy import keep_copy
+from table.config.table_config import MERGER_VERSION
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
-from table.keys.keygen import check_key_encoding
+from table.keys.keygen import doubled_by
+from table.log import get_logger
 from table.options.choices import TableType
-from table.options.write_options import WriteOptions
+from table.options.write_options import WriteOptions, check_options_agree
 from table.quarantine.place import table_key
 from table.references.strays import delete_rolled_back_elsewhere
 from table.references.undone import find_foreign_rollbacks
-from table.scan.stored_key import find_stored_key
 from table.services.clean.emptied_partitions import remove_emptied_partitions
+from table.services.key_encoding import settle_key_encoding
 from table.services.rollback.first_commit import make_first_commit
 from table.services.rollback.rollback import roll_back_failed_writes
 from table.snapshot import Snapshot
@@ -28,6 +30,8 @@ from table.transaction.lease import Lease
 from table.transaction.liveness import Beside
 from table.transaction.planned_clusterings import withdraw_outdated, withdraw_signed
 from table.transaction.signs import measure_now_ms
+
+log = get_logger("hudistream.sink")
 
 
 class Recovery:
@@ -45,7 +49,7 @@ class Recovery:
     ) -> None:
         self._options, self._commits, self._quarantine = options, commits, quarantine
         self._cleanup = cleanup
-        self._key_encoding_seen = self._swept = False
+        self._keys_told = self._swept = False
         self._rollbacks_seen: frozenset[str] = frozenset()
         self._plans_seen: frozenset[str] = frozenset()
         self._properties: Mapping[str, str] | None = None  # in the copy of them
@@ -67,7 +71,10 @@ class Recovery:
         Raises:
             CommitConflictError: a pending instant is in the way that this writer cannot end.
         """
-        snapshot = self._end_dead_writes(table, identity, lease)
+        snapshot = settle_key_encoding(self._end_dead_writes(table, identity, lease))
+        table = snapshot.table
+        check_options_agree(self._options, table.config)  # only now it is known how an old table spells its keys
+        self._tell_keys(table)
         self._properties = keep_copy(table.storage, table.config.extra, self._properties)
         self._look_behind_rollbacks(snapshot)
         withdraw_signed(snapshot, self._options.sink.id if services.is_clustering else None)
@@ -78,14 +85,17 @@ class Recovery:
         if lease.beside is Beside.OTHER_ENGINES:
             snapshot = make_first_commit(snapshot, identity, lease)
             lease.share()
-        if not self._key_encoding_seen:
-            stored = find_stored_key(snapshot)
-            check_key_encoding(table.config, stored)
-            self._key_encoding_seen = stored is not None  # the check opens a base file, so it runs only once
         if self._quarantine is not None:
             key = table_key(table.storage.base_uri, table.config.name)
             finish_quarantine(self._quarantine, key, snapshot)
         return snapshot
+
+    def _tell_keys(self, table: HudiTable) -> None:
+        """Warns once about a table whose rows Hudi would add again; it refuses those of earlier versions itself."""
+        why = doubled_by(table.config) if table.config.version >= MERGER_VERSION else None
+        if why is not None and not self._keys_told:
+            log.warning("keys_spelled_otherwise", table=table.storage.base_uri, hint=why)
+        self._keys_told = True
 
     def _end_dead_writes(self, table: HudiTable, identity: WriterIdentity, lease: Lease) -> Snapshot:
         heartbeat = self._options.heartbeat

@@ -26,6 +26,8 @@ class BatchSummary(ShownInNotebooks):
         rows: rows added.
         rows_updated: rows that replaced others.
         rows_deleted: rows that were deleted.
+        deletes_unmatched: deletes whose key the table does not have where it was looked for. In merge-on-read tables
+            with a bucket index no keys are looked up, and 0 says nothing.
         lookup: the cost of looking up keys; zeros where no key was looked up.
         index_lookup_seconds: time spent looking up keys, all tasks together.
         index_update_seconds: time spent adding the new files to the index, all tasks together. Filters and key ranges
@@ -52,6 +54,7 @@ class BatchSummary(ShownInNotebooks):
     rows: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
+    deletes_unmatched: int = 0
     lookup: LookupCounts = field(default_factory=LookupCounts)
     index_lookup_seconds: float = 0.0
     index_update_seconds: float = 0.0
@@ -71,7 +74,7 @@ class BatchSummary(ShownInNotebooks):
 
     @property
     def short(self) -> dict[str, object]:
-        """The fields of the log's one line per batch; `bad_rows` and `driver_bytes` only where there are some."""
+        """The fields of the log's one line per batch; the last three only where they are not 0."""
         said: dict[str, object] = {
             "table": self.table,
             "batch_id": self.batch_id,
@@ -82,7 +85,11 @@ class BatchSummary(ShownInNotebooks):
             "files": self.files_created + self.files_topped_up + self.log_files,
             "seconds": round(self.seconds, 2),
         }
-        more = {"bad_rows": self.bad_rows, "driver_bytes": self.driver_bytes}
+        more = {
+            "bad_rows": self.bad_rows,
+            "deletes_unmatched": self.deletes_unmatched,
+            "driver_bytes": self.driver_bytes,
+        }
         return said | {name: value for name, value in more.items() if value}
 
 
@@ -129,6 +136,7 @@ def summarize(
         rows=total_rows(stats),
         rows_updated=sum(stat.num_update_writes for stat in stats),
         rows_deleted=sum(stat.num_deletes for stat in stats),
+        deletes_unmatched=result.deletes_unmatched,
         lookup=result.lookup,
         index_lookup_seconds=round(result.lookup.spent_ms / 1000, 6),
         index_update_seconds=round(result.lookup.update_ms / 1000, 6),

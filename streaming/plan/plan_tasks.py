@@ -23,12 +23,13 @@ from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import MERGER_VERSION, TableConfig
 from table.errors import InvalidConfigError
 from table.index.virtual_keys import virtual_keys_of
-from table.keys.keygen import find_key_column
+from table.keys.keygen import KeyRules, build_key_expressions, find_key_column
 from table.metadata_table.read_record_index import RecordIndex
 from table.metadata_table.statistics import ranged_columns
 from table.options.choices import BadRowsShown, IndexType, TableType
 from table.options.clustering_settings import RowOrder
 from table.options.groups import LogFileSettings
+from table.options.inserts import check_inserts_stay
 from table.options.write_options import WriteOptions
 from table.records.merge import MergeRules, can_order
 from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
@@ -63,6 +64,7 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
     is_merge_on_read = config.table_type == TableType.MERGE_ON_READ
     if is_merge_on_read:
         _check_log_rules(options)
+        check_inserts_stay(operation, index.type, options.duplicates, config.table_type)
     if not operation.can_write_buckets:
         raise InvalidConfigError(
             f"hoodie.datasource.write.operation={operation} with hoodie.index.type=BUCKET is not supported: rows would "
@@ -239,6 +241,7 @@ def plan_tasks(
             partition_paths=scene.partition_paths,
             virtual=virtual_keys_of(config, schema),
             record_index=scene.record_index,
+            path_rules=_path_rules(options, config, schema) if changes.is_global and changes.moves else None,
         )
     else:
         routes = plan_routes(profile, rules, most, options.tasks.slots_per_partition)
@@ -262,6 +265,14 @@ def plan_tasks(
         clustered=scene.clustered,
         shown=shown if options.bad_rows.shown is BadRowsShown.KEYS else None,
     )
+
+
+def _path_rules(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> KeyRules | None:
+    """How merged records make partition paths. Before version 9 incoming ones do, as in Hudi 1.0.2."""
+    rules = merge_rules(options, config)
+    if not rules.mode.fills_nulls or rules.deletes_all or config.version < MERGER_VERSION:
+        return None
+    return build_key_expressions(config, schema, options.keys.partition_kinds, dict(options.keys.timebased)).rules
 
 
 def _committed_for(committed: CommittedInstants, sent: LiveFiles) -> CommittedInstants:

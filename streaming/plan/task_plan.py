@@ -12,6 +12,7 @@ from streaming.plan.live_files import LiveFiles
 from streaming.plan.quarantine import Quarantine
 from streaming.plan.routes import Routes
 from table.index.virtual_keys import VirtualKeys
+from table.keys.keygen import KeyRules
 from table.metadata_table.read_record_index import RecordIndex
 from table.options.choices import IndexType
 from table.options.clustering_settings import RowOrder
@@ -49,6 +50,7 @@ class ChangePlan:
         to_logs: changes of file groups go to log files: the table is merge-on-read.
         virtual: how keys of stored rows are made where the table does not store them.
         record_index: says which file groups hold the keys; None: the files are asked.
+        path_rules: how the merged record makes the partition path to which its key moves; None: the incoming one does.
     """
 
     index: IndexType
@@ -66,6 +68,7 @@ class ChangePlan:
     to_logs: bool = False
     virtual: VirtualKeys | None = None
     record_index: RecordIndex | None = None
+    path_rules: KeyRules | None = None
 
     @property
     def is_global(self) -> bool:

@@ -31,6 +31,7 @@ class TaskResult:
         query_id: the streaming query of the task, if the task knows it.
         job_group: Spark's job group of the task, which is the run of the query unless code of the caller set another.
         lookup: the cost of looking up keys.
+        deletes_unmatched: deletes of keys that the table does not have, as far as keys are looked up.
     """
 
     stats: tuple[WriteStat, ...] = ()
@@ -44,6 +45,7 @@ class TaskResult:
     query_id: str | None = None
     job_group: str | None = None
     lookup: LookupCounts = field(default_factory=LookupCounts)
+    deletes_unmatched: int = 0
 
     def __add__(self, other: "TaskResult") -> "TaskResult":
         return sum_results((self, other))
@@ -51,7 +53,7 @@ class TaskResult:
     @property
     def is_empty(self) -> bool:
         """Whether the result has nothing that the driver needs."""
-        return not (self.stats or self.bad_rows or self.listed or self.lookup.keys)
+        return not (self.stats or self.bad_rows or self.listed or self.lookup.keys or self.deletes_unmatched)
 
     def encode(self) -> str:
         """JSON, one string per task."""
@@ -97,4 +99,5 @@ def sum_results(results: Iterable[TaskResult]) -> TaskResult:
         query_id=next((result.query_id for result in reversed(every) if result.query_id), None),
         job_group=next((result.job_group for result in reversed(every) if result.job_group), None),
         lookup=sum((result.lookup for result in every), LookupCounts()),
+        deletes_unmatched=sum(result.deletes_unmatched for result in every),
     )

@@ -5,11 +5,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from table.config.table_config import TableConfig
-from table.keys.keygen import DEFAULT_PARTITION
-from table.scan.partition_guarantee import folder_values
-
-_TEXT_KEYGENS = ("TIMESTAMP", "CUSTOM")
-_PLAIN_KEYGENS = ("SIMPLE", "COMPLEX")
+from table.keys.folder_values import PLAIN_KEYGENS, TEXT_KEYGENS, folder_values, shown_fields
 
 
 def text_columns(config: TableConfig) -> frozenset[str]:
@@ -18,23 +14,7 @@ def text_columns(config: TableConfig) -> frozenset[str]:
     Args:
         config: the table's properties.
     """
-    return frozenset(_shown_fields(config)) if config.keygen_type in _TEXT_KEYGENS else frozenset()
-
-
-def null_columns(config: TableConfig, path: str) -> frozenset[str]:
-    """Columns that are shown as null in a partition, because the path says so.
-
-    Args:
-        config: the table's properties.
-        path: of the partition.
-    """
-    fields = config.partition_fields
-    segments = [path] if len(fields) == 1 else path.split("/")
-    if config.keygen_type in _TEXT_KEYGENS or len(segments) != len(fields):
-        return frozenset()
-    named = zip(fields, segments, strict=True)
-    nulls = {name for name, segment in named if segment == _default_segment(config, name)}
-    return frozenset(nulls & set(_shown_fields(config)))
+    return frozenset(shown_fields(config)) if config.keygen_type in TEXT_KEYGENS else frozenset()
 
 
 def are_told_by_folders(config: TableConfig, schema: pa.Schema, paths: Iterable[str]) -> bool:
@@ -49,8 +29,8 @@ def are_told_by_folders(config: TableConfig, schema: pa.Schema, paths: Iterable[
         schema: the table's columns (Arrow).
         paths: partition paths.
     """
-    fields = _shown_fields(config)
-    if not config.hive_style or config.keygen_type not in _PLAIN_KEYGENS or fields != list(config.partition_fields):
+    fields = shown_fields(config)
+    if not config.hive_style or config.keygen_type not in PLAIN_KEYGENS or fields != list(config.partition_fields):
         return False
     if not fields or not all(name in schema.names and pa.types.is_string(schema.field(name).type) for name in fields):
         return False
@@ -61,7 +41,7 @@ def column_that_is_the_path(config: TableConfig, schema: pa.Schema, paths: Itera
     """The partition column whose value is exactly the partition path of its row; None where there is none.
 
     If a global index keeps a row in its old path, the stored column value differs from the path. Readers show the value
-    of the path (`table.scan.partition_guarantee.folder_values`).
+    of the path (`table.keys.folder_values`).
 
     Args:
         config: the table's properties.
@@ -69,7 +49,7 @@ def column_that_is_the_path(config: TableConfig, schema: pa.Schema, paths: Itera
         paths: partition paths.
     """
     fields = list(config.partition_fields)
-    plain = config.keygen_type in _PLAIN_KEYGENS and not (config.hive_style or config.url_encode)
+    plain = config.keygen_type in PLAIN_KEYGENS and not (config.hive_style or config.url_encode)
     if len(fields) != 1 or not plain or not config.populate_meta_fields:
         return None
     [name] = fields
@@ -85,12 +65,3 @@ def _is_told_by(segments: list[str], fields: list[str]) -> bool:
         "%" in segment or "\ufffd" in segment or not segment.startswith(f"{name}=") or segment == f"{name}="
         for segment, name in named
     )
-
-
-def _default_segment(config: TableConfig, name: str) -> str:
-    return f"{name}={DEFAULT_PARTITION}" if config.hive_style else DEFAULT_PARTITION
-
-
-def _shown_fields(config: TableConfig) -> list[str]:
-    """Partition fields that are columns. A field within a struct is not a column."""
-    return [name for name in config.partition_fields if "." not in name]

@@ -20,11 +20,11 @@ from streaming.spark.carried import carried
 from streaming.spark.partition_columns import (
     are_told_by_folders,
     column_that_is_the_path,
-    null_columns,
     text_columns,
 )
 from streaming.spark.schema import to_spark_ddl, to_spark_type
 from streaming.spark.split_rows import pack_splits, read_parcels
+from table.keys.folder_values import null_columns
 from table.keys.sql_text import quote_name
 from table.log import get_logger
 from table.scan.hidden_floats import float_leaves

@@ -67,10 +67,15 @@ class Placer:
         path: the partition path.
         groups: the slot's file groups.
         plan: from the driver.
+
+    Attributes:
+        deletes_unmatched: deletes of keys that the table does not have. In a merge-on-read table, deletes that go to
+            the log of a bucket are none: their keys are not looked up.
     """
 
     def __init__(self, path: str, groups: SlotGroups, plan: TaskPlan) -> None:
         assert plan.changes is not None
+        self.deletes_unmatched = 0
         self._path, self._groups, self._plan, self._changes = path, groups, plan, plan.changes
         self._files = groups.files
         self._assigner: BucketAssigner | None = None
@@ -88,7 +93,10 @@ class Placer:
         if self._changes.to_logs and located.buckets is not None:
             yield from self._place_in_buckets(rows, removes, located.buckets)
             return
-        fresh = np.flatnonzero(~located.known & ~removes & ~delete_flags(rows, self._plan.context.merge))
+        unknown = ~located.known & ~removes
+        deletes = delete_flags(rows, self._plan.context.merge)
+        self.deletes_unmatched += int(np.count_nonzero(unknown & deletes))
+        fresh = np.flatnonzero(unknown & ~deletes)
         inserts = dict(self._assigned(rows, fresh, located.buckets))
         for hit in () if self._changes.drops_known else located.hits:
             bucket = _next_version(hit.file)
@@ -110,7 +118,9 @@ class Placer:
             if bucket is not None and log is not None:
                 yield Placed(bucket, _unlocated(rows.take(pa.array(mine)), removes[mine]), rows.slice(0, 0), log)
                 continue
-            fresh = mine[~removes[mine] & ~delete_flags(rows, self._plan.context.merge)[mine]]
+            deletes = delete_flags(rows, self._plan.context.merge)[mine]
+            self.deletes_unmatched += int(np.count_nonzero(deletes & ~removes[mine]))
+            fresh = mine[~removes[mine] & ~deletes]
             for new, positions in self._assigned(rows, fresh, numbers):
                 yield Placed(new, None, rows.take(pa.array(positions)))
 

@@ -32,6 +32,7 @@ class TaskReport:
     Attributes:
         listed: live files of the paths that were listed.
         lookup: the cost of looking up keys.
+        deletes_unmatched: deletes of keys that the table does not have.
     """
 
     def __init__(self, plan: TaskPlan, write_token: str) -> None:
@@ -40,6 +41,7 @@ class TaskReport:
         self._bad_rows = self._examples = 0
         self.listed: dict[str, tuple[LiveFile, ...]] = {}
         self.lookup = LookupCounts()
+        self.deletes_unmatched = 0
         self._bad = QuarantineWriter(plan.quarantine, write_token) if plan.quarantine else None
 
     @property
@@ -131,6 +133,7 @@ class TaskReport:
             listed={path: files for path, files in self.listed.items() if len(files) <= FILES_REMEMBERED},
             quarantined=(put_aside,) if put_aside else (),
             lookup=self.lookup,
+            deletes_unmatched=self.deletes_unmatched,
         )
         return sum_results((*self._parts, rest))
 

@@ -34,7 +34,8 @@ from table.files.bloom.key_hashes import hash_keys
 from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_table
 from table.index.key_lookup import LookupCounts
-from table.keys.keygen import partition_path_problem
+from table.keys.arrow_keys import compute_keys
+from table.keys.keygen import KeyRules, partition_path_problem
 from table.records.merge import combine_rows, delete_flags, filled_from_older, newer_than_stored
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 from table.view.file_group import BaseFile
@@ -181,11 +182,17 @@ class _Tagger:
             yield _Part(rows.take(pa.array(way.updates)), file)
             if len(way.leaving):
                 merged, wins = self._moved(file, way.leaving_stored, rows.take(pa.array(way.leaving)))
+                if self._changes.path_rules is not None:
+                    merged = _with_own_paths(merged, self._changes.path_rules)
+                    back = pc.equal(merged.column(PARTITION_PATH), file.partition_path).to_numpy()
+                    yield _Part(rows.take(pa.array(way.leaving[back])), file)
+                    wins &= ~back
                 yield _Part(rows.take(pa.array(way.leaving[wins])), file, removes=True)
                 new = wins & ~arrived[way.leaving]
                 arrived[way.leaving[new]] = True
                 moved.append(merged.filter(pa.array(new)))
-        for table in (*moved, rows.filter(pa.array(ways.fresh))):
+        # a delete of a key that no file holds goes along, to be counted by the task that writes
+        for table in (*moved, rows.filter(pa.array(~located.known))):
             yield _Part(table)
 
     def _decide_ways(self, rows: pa.Table, located: Located) -> Ways:
@@ -200,7 +207,8 @@ class _Tagger:
     def _moved(self, file: BaseFile, stored_rows: Positions, incoming: pa.Table) -> tuple[pa.Table, Flags]:
         """Rows that leave a file, merged for their new place, and which of them are new enough to leave.
 
-        A partial record moves its key even when it is late: in Hudi 1.0.2 the incoming record's meta columns win.
+        A partial record moves its key even when it is late: in Hudi 1.0.2 the incoming record's meta columns win. In
+        tables of version 9 the path of the merged record counts, as in Hudi 1.2 (`ChangePlan.path_rules`).
         """
         rules, schema = self._plan.context.merge, self._plan.context.schema
         if not rules.mode.fills_nulls and not rules.compares:
@@ -249,6 +257,13 @@ class _Tagger:
         else:
             numbers = hash_keys(keys)
         return slots_of(routes, part.rows.column(PARTITION_PATH), numbers)
+
+
+def _with_own_paths(merged: pa.Table, rules: KeyRules) -> pa.Table:
+    """Merged records with the partition paths that their own columns make."""
+    _, paths = compute_keys(rules, merged)
+    number = merged.schema.get_field_index(PARTITION_PATH)
+    return merged.set_column(number, PARTITION_PATH, pc.coalesce(paths, merged.column(PARTITION_PATH)))
 
 
 def _rows_at(stored: StoredBaseFile, schema: pa.Schema, positions: Positions) -> pa.Table:

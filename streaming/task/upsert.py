@@ -139,12 +139,14 @@ class _UpsertTask:
         if second is None:
             for placed in self._place(first, files, placer):
                 self._write_file(placed, groups)
+            self.report.deletes_unmatched += placer.deletes_unmatched
             return
         # the rows do not fit into memory: look up keys lot by lot, then write files one by one
         placed_ones = (one for lot in chain((first, second), lots) for one in self._place(lot, files, placer))
         spilled = group_rows((part for one in placed_ones for part in placer.spill(one)), self._plan.memory_bytes)
         for number, rows in whole_groups(spilled):
             self._write_file(placer.restore(number, rows, self._locator), groups)
+        self.report.deletes_unmatched += placer.deletes_unmatched
 
     def finish(self) -> TaskResult:
         self._files.wait()

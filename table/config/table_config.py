@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from table import clock
+from table.config.key_generator import ENCODING_KEY, KeyEncoding, encoding_in
 from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_of, mode_properties
 from table.config.metadata_indexes import indexes_in
 from table.config.properties import format_properties, parse_properties
@@ -26,6 +27,8 @@ TABLE_VERSION = 6  # version of new tables, unless the options name another
 LAYOUTS: Mapping[int, int] = MappingProxyType({6: 1, 8: 2, 9: 2})  # written versions -> timeline layout
 MERGER_VERSION = 9  # from this version on a mode, and no class, says how records are merged
 NATIVE_FORMAT = "native"
+UPGRADED_UNTIL = "hudistream.upgraded.until"
+"""When the last write of timeline layout 1 was completed, in a table that was upgraded to layout 2 here."""
 DEFAULT_PAYLOAD = MergeMode.EVENT_TIME.payload_class
 
 KEYGEN_CLASSES: Mapping[str, str] = MappingProxyType(
@@ -78,6 +81,7 @@ class TableConfig:
             ``hoodie.timeline.history.path`` below the folder of the instants.
         payload_class: merge semantics of version 6; in version 8 ``hoodie.record.merge.mode`` takes precedence.
         table_format: ``hoodie.table.format``: ``native`` if Hudi itself lays out the table.
+        key_encoding: how complex record keys of one field are spelled; None: the properties do not say it.
 
     Raises:
         UnsupportedTableError: when instants or the archive would lie outside of ``.hoodie``.
@@ -103,6 +107,7 @@ class TableConfig:
     cdc_enabled: bool = False
     metadata_partitions: str = ""
     table_format: str = NATIVE_FORMAT
+    key_encoding: KeyEncoding | None = None
     extra: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -163,7 +168,21 @@ class TableConfig:
             }
         if self.version >= MERGER_VERSION:
             found["hoodie.table.format"] = self.table_format
+        if self.key_encoding is not None:
+            found[ENCODING_KEY] = self.key_encoding.value
         return found
+
+    @property
+    def has_complex_key_of_one_field(self) -> bool:
+        """Whether Hudi's releases spell the record keys in two ways (`KeyEncoding`)."""
+        return self.keygen_type == "COMPLEX" and len(self.record_key_fields) == 1
+
+    @property
+    def names_key_fields(self) -> bool:
+        """Whether the names of the fields are a part of record keys, as in ``id:k1`` and ``id:k1,day:5``."""
+        return len(self.record_key_fields) > 1 or (
+            self.has_complex_key_of_one_field and self.key_encoding is KeyEncoding.FIELD_PREFIXED
+        )
 
     @property
     def tells_keys(self) -> bool:
@@ -215,6 +234,7 @@ def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
         cdc_enabled=_flag(get("hoodie.table.cdc.enabled")),
         metadata_partitions=get("hoodie.table.metadata.partitions", ""),
         table_format=(get("hoodie.table.format") or NATIVE_FORMAT).strip().lower(),
+        key_encoding=encoding_in(properties),
         extra=dict(properties),
     )
 

@@ -39,4 +39,5 @@ def virtual_keys_of(config: TableConfig, schema: pa.Schema) -> VirtualKeys | Non
     if config.populate_meta_fields:
         return None
     names = dict.fromkeys(name.partition(".")[0] for name in config.record_key_fields)
-    return VirtualKeys(KeyRules(config.record_key_fields), pa.schema([schema.field(name) for name in names]))
+    rules = KeyRules(config.record_key_fields, names_field=config.names_key_fields)
+    return VirtualKeys(rules, pa.schema([schema.field(name) for name in names]))

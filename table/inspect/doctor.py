@@ -13,12 +13,12 @@ from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSIO
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
 from table.hudi_table import HudiTable
-from table.keys.keygen import check_key_encoding
+from table.keys.keygen import doubled_by
 from table.metadata_table.index_definitions import load_statistics
 from table.metadata_table.statistics import agree_columns
 from table.options.choices import ConcurrencyMode, TableType
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
-from table.scan.stored_key import find_stored_key
+from table.scan.stored_key import with_key_encoding
 from table.services.rollback.rollback import WRITES
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
@@ -152,11 +152,19 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     last = snapshot.timeline.last_time
     if last is not None:
         findings += _tried(lambda: clock.check_skew(last, clock.now_ms(), config.timezone), "clock and timeline agree")
-    stored = find_stored_key(snapshot)
-    findings += _tried(lambda: check_key_encoding(config, stored), "record keys are spelled as here")
+    findings += _examine_keys(snapshot)
     findings += _examine_pending(snapshot, options or WriteOptions())
     findings += _examine_readers(snapshot, config)
     return findings
+
+
+def _examine_keys(snapshot: Snapshot) -> list[Finding]:
+    """Whether another engine would find the record keys."""
+    try:
+        why = doubled_by(with_key_encoding(snapshot).config)
+    except HudiError as error:
+        return [Finding("stop", str(error))]
+    return [Finding("ok", "Hudi spells record keys as here") if why is None else Finding("note", why)]
 
 
 def _tried(check: Any, fine: str) -> list[Finding]:

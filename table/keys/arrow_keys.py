@@ -32,7 +32,7 @@ def compute_keys(rules: KeyRules, rows: pa.Table) -> tuple[pa.ChunkedArray, pa.C
 def compute_record_keys(rules: KeyRules, rows: pa.Table) -> pa.ChunkedArray:
     """Record key of each row (string): null or "" if a row has none."""
     texts = [_text_of(_column(name, rows)) for name in rules.record_key]
-    if len(texts) == 1:
+    if not rules.names_fields:
         return texts[0]
     parts, nothing = [], None
     for name, text in zip(rules.record_key, texts, strict=True):

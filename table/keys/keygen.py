@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from table.columns.near_name import did_you_mean
-from table.config.table_config import TableConfig
-from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTableError
+from table.config.key_generator import KeyEncoding, encoding_of_version
+from table.config.table_config import MERGER_VERSION, TableConfig
+from table.errors import InvalidConfigError, SchemaMismatchError
 from table.keys.sql_text import quote_name, quote_text
 from table.keys.time_partition import TimePartition, build_time_value, parse_time_partition
 from table.schema.avro_schema import relaxed_type
@@ -36,12 +37,20 @@ class KeyRules:
         partition: such columns, each with the rule by which a time becomes text; None: the value is taken unchanged.
         hive_style: whether parts have the form ``column=value``.
         url_encode: whether special characters of values are escaped.
+        names_field: whether the name of the only field of a record key stands before its value; the names of several
+            fields do always.
     """
 
     record_key: tuple[str, ...]
     partition: tuple[tuple[str, TimePartition | None], ...] = ()
     hive_style: bool = False
     url_encode: bool = False
+    names_field: bool = False
+
+    @property
+    def names_fields(self) -> bool:
+        """Whether record keys have the form ``field:value``."""
+        return self.names_field or len(self.record_key) > 1
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,8 @@ def build_key_expressions(
     partition = tuple(zip(config.partition_fields, ways, strict=True))
     parts = [_partition_part(config, schema, name, way) for name, way in partition]
     path = "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(_between(parts, '/'))})"
-    rules = KeyRules(config.record_key_fields, partition, config.hive_style, config.url_encode)
+    names = config.names_key_fields
+    rules = KeyRules(config.record_key_fields, partition, config.hive_style, config.url_encode, names)
     return KeyExpressions(_record_key(config, schema), path, rules, find_key_column(config, schema))
 
 
@@ -98,9 +108,10 @@ def find_key_column(config: TableConfig, schema: pa.Schema) -> str | None:
         schema: columns of the batch, or of the table (Arrow).
     """
     names = config.record_key_fields
+    is_sure = not config.has_complex_key_of_one_field or config.key_encoding is KeyEncoding.VALUE_ONLY
     if len(names) != 1 or names[0] not in schema.names or not pa.types.is_string(schema.field(names[0]).type):
         return None
-    return names[0]
+    return names[0] if is_sure else None
 
 
 def _kinds_of(config: TableConfig, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -118,7 +129,7 @@ def _kinds_of(config: TableConfig, given: tuple[str, ...]) -> tuple[str, ...]:
 def _record_key(config: TableConfig, schema: pa.Schema) -> str:
     names = config.record_key_fields
     texts = [_text_of(name, schema) for name in names]
-    if len(names) == 1:
+    if not config.names_key_fields:
         return texts[0]
     parts = []
     for name, text in zip(names, texts, strict=True):
@@ -190,26 +201,36 @@ def partition_path_problem(path: str | None) -> str | None:  # noqa: PLR0911 a l
     return None
 
 
-def check_key_encoding(config: TableConfig, stored_key: str | None) -> None:
-    """Refuses a table whose single-field complex keys have another form than this project writes.
-
-    Hudi releases differ (apache/hudi#19304). Hudi 1.0.2 and this project write ``value``, other releases write
-    ``field:value``. With the other form every written key would be new to the table.
+def doubled_by(config: TableConfig) -> str | None:
+    """Which releases of Hudi would add every row of the table again, because they spell its record keys otherwise.
 
     Args:
-        config: the table's properties.
-        stored_key: a record key of the table; None if there is none.
+        config: the table's properties, with the spelling of its keys.
 
-    Raises:
-        UnsupportedTableError: the form differs; the message shows the key.
+    Returns:
+        A sentence with the way out; None where Hudi finds the keys, or where the spelling is not known.
     """
-    if config.keygen_type != "COMPLEX" or len(config.record_key_fields) != 1 or stored_key is None:
-        return
-    if stored_key.startswith(config.record_key_fields[0] + ":"):
-        raise UnsupportedTableError(
-            f"the table's record keys have the form {stored_key!r}: its writer puts the field's name before the value "
-            "of a single key field, as some Hudi releases do and this project does not; its rows would get other keys"
+    if not config.has_complex_key_of_one_field or config.key_encoding is None:
+        return None
+    name = config.record_key_fields[0]
+    way = "copy the rows into a new table, or let no such Hudi write this one"
+    if config.key_encoding is encoding_of_version(config.version):
+        if config.version >= MERGER_VERSION:
+            return None
+        return (
+            f"record keys hold the value of {name!r} alone. Hudi 1.1 and later refuse such a table in version "
+            f"{config.version}, or put '{name}:' before the value: their upserts would add every row again. Let them "
+            "have hoodie.write.complex.keygen.validation.enable=false and hoodie.write.complex.keygen.new.encoding=true"
         )
+    if config.key_encoding is KeyEncoding.VALUE_ONLY:
+        return (
+            f"record keys hold the value of {name!r} alone, and Hudi 1.1 and later put '{name}:' before it in version "
+            f"{config.version}: their upserts would add every row again. {way[0].upper()}{way[1:]}"
+        )
+    return (
+        f"record keys have '{name}:' before the value. Hudi 0.14.1 to 1.0.2 store the value alone: their upserts would "
+        f"add every row again. {way[0].upper()}{way[1:]}"
+    )
 
 
 def check_keys_keep_their_types(config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> None:

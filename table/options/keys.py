@@ -73,6 +73,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.datasource.write.keygenerator.type": HonouredKey("keys.keygen_type"),
         "hoodie.datasource.write.hive_style_partitioning": HonouredKey("keys.hive_style"),
         "hoodie.datasource.write.partitionpath.urlencode": HonouredKey("keys.url_encode"),
+        "hoodie.write.complex.keygen.new.encoding": HonouredKey("keys.value_only"),
         "hoodie.datasource.write.payload.class": HonouredKey(
             "table.merge_mode", PayloadName(), "The payload class, which says how records of one key become one."
         ),

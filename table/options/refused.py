@@ -126,10 +126,6 @@ REFUSED: Refusals = MappingProxyType(
             ("false",),
             "the timestamp key generator makes paths of days: set hoodie.keygen.timebased.output.dateformat=yyyy/MM/dd",
         ),
-        "hoodie.write.complex.keygen.new.encoding": (
-            ("true",),
-            "the complex key generator writes the value of a single field without the field's name",
-        ),
         "hoodie.payload.delete.field": (("", "_hoodie_is_deleted"), _DELETES),
         "hoodie.payload.delete.marker": (("", "true"), _DELETES),
         "hoodie.record.merge.property.hoodie.payload.delete.field": (("", "_hoodie_is_deleted"), _DELETES),

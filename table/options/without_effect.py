@@ -174,7 +174,7 @@ _GROUPS = {
         hoodie.fail.job.on.duplicate.data.file.detection hoodie.merge.data.validation.enabled
         hoodie.write.merge.handle.fallback
     """,
-    "keys: a table whose keys have another form is always refused": """
+    "keys: a table is continued as its keys are spelled": """
         hoodie.write.complex.keygen.validation.enable
     """,
     "versions before 6 are refused": """

@@ -69,6 +69,8 @@ class KeySettings(Settings):
         timebased: ``hoodie.keygen.timebased.*`` keys and values, for the timestamp-based key generator.
         hive_style: folders are called ``region=eu`` instead of ``eu``.
         url_encode: special characters of partition values become ``%XX``.
+        value_only: whether the complex key generator spells the key of one field as the value alone, in a new table of
+            version 6 or 8; None: it does. Tables of version 9 have the field's name before it.
     """
 
     record_key_fields: tuple[str, ...] | None = option(None, Names())
@@ -79,6 +81,7 @@ class KeySettings(Settings):
     timebased: tuple[tuple[str, str], ...] = option((), TimebasedSettings())
     hive_style: bool | None = option(None, Flag())
     url_encode: bool | None = option(None, Flag())
+    value_only: bool | None = option(None, Flag())
 
     def _check(self) -> None:
         """Splits ``field:kind``, the form of the custom key generator's partition fields."""

@@ -33,6 +33,8 @@ from table.options.groups import (
     LogFileSettings,
     ServiceSettings,
 )
+from table.options.inserts import check_inserts_stay
+from table.options.key_spelling import encoding_pair, new_encoding
 from table.options.keys import ALIASES, HONOURED
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
@@ -132,6 +134,7 @@ class WriteOptions:
             check_names_catalog(self.catalog)
         object.__setattr__(self, "archive", checked_retention(self.clean, self.archive, given=given))
         self._check_clustering()
+        check_inserts_stay(self.effective_operation, self.index.type, self.duplicates, self.table.table_type)
         check_sort_columns(self.tasks.bulk_insert_columns, self.clustering)
 
     def _check_clustering(self) -> None:
@@ -327,6 +330,7 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
         version=version,
         layout_version=layout,
         payload_class=options.table.merge_mode.payload_class if options.table.merge_mode else DEFAULT_PAYLOAD,
+        key_encoding=new_encoding(keygen, keys, version, value_only=options.keys.value_only),
         extra=extra,
     )
     _check_virtual_keys(options, config)
@@ -395,8 +399,9 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
             config.archive_folder,
         ),
     )
+    encoding = encoding_pair(config, value_only=options.keys.value_only)
     stored = [(key, value, config.extra[key]) for key, value in options.keys.timebased if key in config.extra]
-    for key, ours, theirs in (*pairs, *stored):
+    for key, ours, theirs in (*pairs, encoding, *stored):
         if ours is not None and ours != theirs:
             raise InvalidConfigError(f"{key}={_shown(ours)} contradicts the table, which has {_shown(theirs)}")
     _check_virtual_keys(options, config)

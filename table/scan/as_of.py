@@ -10,7 +10,7 @@ hudistream does not: a later compaction changes no earlier snapshot.
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from table import clock
@@ -18,6 +18,7 @@ from table.config.readable import check_can_read
 from table.errors import InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.scan.change_range import EARLIEST, ChangeRange, choose_range
+from table.scan.kept_times import is_kept_request_time
 from table.scan.moments import moment_of
 from table.snapshot import Snapshot
 from table.timeline.active_timeline import find_instant
@@ -96,11 +97,11 @@ def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tu
             "the table has hoodie.populate.meta.fields=false: its rows do not say which commit wrote them; ask for "
             "changes with deletes=True, which compares rows, or compare two scans with as_of"
         )
-    snapshot, chosen, _ = load_range(table, since, until)
+    snapshot, chosen, _, requests = _load_range(table, since, until)
     if chosen is None:
         return snapshot, None
     at_end = snapshot.at(snapshot.timeline.visible_until(chosen.until))
-    return at_end, _with_times(at_end, chosen)
+    return at_end, _within(requests, _with_times(at_end, chosen))
 
 
 def load_range(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tuple[Snapshot, ChangeRange | None, str]:
@@ -117,8 +118,34 @@ def load_range(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tupl
 
     Raises:
         UnsupportedTableError: the table version is not supported.
-        InvalidConfigError: as `load_changes`.
+        InvalidConfigError: as `load_changes`; or a time is a request time from before the upgrade of the table, and no
+            moment has exactly the commits that were requested until then.
     """
+    snapshot, chosen, asked, requests = _load_range(table, since, until)
+    if chosen is None:
+        return snapshot, None, asked
+    for request in (requests.since, requests.until):
+        if request is not None:
+            _check_moment(snapshot, asked, request)
+    begin = chosen.since if requests.since is None else _end_of(snapshot, requests.since)
+    return snapshot, replace(chosen, since=begin), asked
+
+
+def _check_moment(snapshot: Snapshot, asked: str, request: str) -> None:
+    """Refuses a request time if commits that were requested later were completed before all until then were."""
+    end = _end_of(snapshot, request)
+    others = [time for time, done in snapshot.timeline.visible_times.items() if time > request and done <= end]
+    if others:
+        raise InvalidConfigError(
+            f"{asked}: {request} is a request time from before the upgrade of the table, and {others[0]} was completed "
+            "before all commits until then: no snapshot lies between them. Read the table anew, and follow it from "
+            "table.newest_instant on"
+        )
+
+
+def _load_range(
+    table: HudiTable, since: AsOf, until: AsOf | None
+) -> "tuple[Snapshot, ChangeRange | None, str, _KeptRequests]":
     check_can_read(table.config)
     zone = table.config.timezone
     snapshot = Snapshot.load(table)
@@ -129,13 +156,16 @@ def load_range(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tupl
     if last is not None:
         assert until is not None
         asked = f"{asked}, {_in_words('until', until, last)}"
+    requests = _kept_requests(snapshot, first, last, asked)
+    if last is not None:
+        last = _end_of(snapshot, last) if requests.until is not None else last
         _check_bounds(snapshot, asked, last, timeline.visible_until(last).committed_times)
     elif first != EARLIEST:
         _check_not_future(snapshot, asked, first)
     chosen = choose_range(timeline, first, last, asked)
     if chosen is not None and last is None:
         _check_bounds(snapshot, asked, chosen.until, timeline.visible_until(chosen.until).committed_times)
-    return snapshot, chosen, asked
+    return snapshot, chosen, asked, requests
 
 
 def check_kept(snapshot: Snapshot, asked: str, times: Iterable[str]) -> None:
@@ -153,6 +183,35 @@ def check_kept(snapshot: Snapshot, asked: str, times: Iterable[str]) -> None:
     kept = _Kept(snapshot)
     for time in times:
         _check_bounds(snapshot, asked, time, timeline.visible_until(time).committed_times, kept)
+
+
+@dataclass(frozen=True)
+class _KeptRequests:
+    """The bounds of a range that are request times from before the upgrade of the table; None where one is not."""
+
+    since: str | None
+    until: str | None
+
+
+def _kept_requests(snapshot: Snapshot, first: str, last: str | None, asked: str) -> _KeptRequests:
+    since = first if first != EARLIEST and is_kept_request_time(snapshot, first, asked) else None
+    until = last if last is not None and is_kept_request_time(snapshot, last, asked) else None
+    return _KeptRequests(since, until)
+
+
+def _end_of(snapshot: Snapshot, request: str) -> str:
+    """When the writes that were requested until a time were all completed."""
+    visible = snapshot.timeline.visible_times
+    return max((done for time, done in visible.items() if time <= request), default=request)
+
+
+def _within(requests: _KeptRequests, found: ChangeRange) -> ChangeRange:
+    """The commits of a range whose request times are in the bounds, where the bounds are request times."""
+    since, until = requests.since, requests.until
+    if found.times is None or (since is None and until is None):
+        return found
+    after = (time for time in found.times if since is None or time > since)
+    return replace(found, times=frozenset(time for time in after if until is None or time <= until))
 
 
 def _with_times(snapshot: Snapshot, chosen: ChangeRange) -> ChangeRange:

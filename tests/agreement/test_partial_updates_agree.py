@@ -4,9 +4,10 @@ import random
 
 import pyarrow as pa
 import pytest
-from engine import Engine
+from engine import OPTIONS, Engine
 from turns import COMPACTS, OURS, write_theirs
 
+from hudistream import ArrowSink
 from table import HudiTable, read_table
 from table.config.merge_mode import MergeMode, mode_in_force
 
@@ -17,6 +18,7 @@ SCHEMA = pa.schema(
     [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.string())]
 )
 DELETED = "_hoodie_is_deleted"
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
 PARTIAL = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
 
 
@@ -109,6 +111,57 @@ def test_a_job_of_hudi_by_default_upgrades_the_table_under_a_running_stream(tabl
         stream.write(number, model.draw())
         model.check(path, hudi)
     stream.writer.stop()
+
+
+def records(*rows):
+    names = [*COLUMNS, DELETED]
+    drawn = [dict(zip(names, row, strict=True)) for row in rows]
+    return pa.Table.from_pylist(drawn, schema=SCHEMA.append(pa.field(DELETED, pa.bool_())))
+
+
+def write_both(partner, version, batches, tmp_path, **options):
+    """Rows and their paths of a table that we wrote, by our reader and by Hudi's, and those of one that Hudi wrote."""
+    ours, theirs, columns = str(tmp_path / "ours"), str(tmp_path / "theirs"), [*COLUMNS, "_hoodie_partition_path"]
+    options = {**PARTIAL, **options}
+    with ArrowSink(ours, {**OPTIONS, **OURS, **options, "hoodie.write.table.version": str(version)}) as sink:
+        for batch in batches:
+            sink.write(batch)
+            write_theirs(partner, theirs, version, batch, **options)
+    read = [read_table(ours, columns).to_pylist(), *(partner.read(path, columns=columns) for path in (ours, theirs))]
+    return [sorted((tuple(row[name] for name in columns) for row in found), key=repr) for found in read]
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_late_delete_in_buckets_of_version_6(table_type, partners, tmp_path, utc):
+    """It removes the row where it meets it in a base file. Readers of logs pass over it."""
+    batches = (
+        records(*((key, "p0", 5, "v1", None, False) for key in "abcd")),
+        records(("a", "p0", 7, None, "w2", False)),
+        records(("a", "p0", 3, None, None, True), ("b", "p0", 4, None, None, True), ("c", "p0", 5, None, None, True)),
+    )
+    ours, ours_by_hudi, theirs = write_both(
+        partners[6], 6, batches, tmp_path, **{**BUCKETS, "hoodie.datasource.write.table.type": table_type}
+    )
+    late = [("a", "p0", 7, "v1", "w2", "p0"), ("b", "p0", 5, "v1", None, "p0")]
+    left = [*(late if table_type == "MERGE_ON_READ" else []), ("d", "p0", 5, "v1", None, "p0")]
+    assert ours == ours_by_hudi == theirs == left
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_partition_path_with_a_global_index(version, partners, tmp_path, utc):
+    """In version 9 the path of the merged record counts; before, that of the incoming one, late or not."""
+    batches = (
+        records(*((key, "p0", 5, "v1", None, False) for key in "abc")),
+        records(("a", "p1", 7, None, "w", False), ("b", "p1", 3, "late", "w", False), ("c", "p0", 7, None, "w", False)),
+        *([records(("a", None, 8, "v2", None, False), ("c", "p2", 6, "late", None, False))] if version == 9 else []),
+    )
+    ours, ours_by_hudi, theirs = write_both(
+        partners[version], version, batches, tmp_path, **{"hoodie.index.type": "GLOBAL_SIMPLE"}
+    )
+    assert ours == ours_by_hudi == theirs
+    path_of_late = "p0" if version == 9 else "p1"
+    a = ("a", "p1", *((8, "v2", "w") if version == 9 else (7, "v1", "w")), "p1")
+    assert ours == [a, ("b", path_of_late, 5, "v1", "w", path_of_late), ("c", "p0", 7, "v1", "w", "p0")]
 
 
 @pytest.mark.slow

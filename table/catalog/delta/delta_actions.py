@@ -18,8 +18,10 @@ from table.errors import CorruptFileError, UnsupportedTableError
 WRITER_FEATURE = "hudistream"
 """A writer that does not know a feature of this list must not write (Delta protocol, "Table Features")."""
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": [WRITER_FEATURE]}
+Values = Mapping[str, str | None]
 _SAFE = "/._-=~"  # letters of a path that the log leaves as they are
 
+_NO_CHANGE = {"dataChange": False}
 _TEXTS = pa.list_(pa.string())
 _MAP = pa.map_(pa.string(), pa.string())
 CHECKPOINT = pa.schema(
@@ -49,12 +51,14 @@ class DeltaState:
     Attributes:
         version: number of that commit; -1: there is none.
         files: path of each file, relative to the table -> its size in bytes.
+        values: path of a file -> partition column -> its value; files without such columns are left out.
         protocol: the newest action ``protocol``; None before the first commit.
         metadata: the newest action ``metaData``; None before the first commit.
     """
 
     version: int = -1
     files: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, Values] = field(default_factory=dict)
     protocol: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] | None = None
 
@@ -68,12 +72,16 @@ class DeltaTarget:
         schema: ``schemaString``.
         name: name of the table.
         as_of: time of the newest instant of the Hudi table.
+        partition_columns: the columns whose values the folders tell.
+        values: as of `DeltaState`.
     """
 
     files: Mapping[str, int]
     schema: str
     name: str
     as_of: str
+    partition_columns: tuple[str, ...] = ()
+    values: Mapping[str, Values] = field(default_factory=dict)
 
 
 def plan_commit(state: DeltaState, target: DeltaTarget, table_id: str, now_ms: int) -> list[dict[str, Any]]:
@@ -96,17 +104,27 @@ def plan_commit(state: DeltaState, target: DeltaTarget, table_id: str, now_ms: i
         )
     if state.protocol is None:
         actions.append({"protocol": PROTOCOL})
-    if state.metadata is None or state.metadata["schemaString"] != target.schema:
+    if _says_otherwise(state.metadata, target):
         known = state.metadata or {"id": table_id, "createdTime": now_ms}
         actions.append({"metaData": _metadata(known, target)})
-    gone, new = sorted(state.files.keys() - target.files.keys()), sorted(target.files.keys() - state.files.keys())
+    gone = sorted(state.files.keys() - target.files.keys())
+    stays = {path for path in state.files if state.values.get(path) == target.values.get(path)}
+    new = sorted(target.files.keys() - stays)
     removed = {"deletionTimestamp": now_ms, "dataChange": True}
     actions += ({"remove": {"path": quote(path, _SAFE), **removed}} for path in gone)
-    actions += ({"add": _add(path, target.files[path], now_ms)} for path in new)
+    for path in new:  # a file that is added again changes no row: its folder tells other columns than before
+        added = _add(path, target.files[path], target.values.get(path, {}), now_ms)
+        actions.append({"add": {**added, "dataChange": path not in state.files}})
     if not actions:
         return []
     info = {"timestamp": now_ms, "operation": "WRITE", "engineInfo": "hudistream", "hudiInstant": target.as_of}
     return [{"commitInfo": info}, *actions]
+
+
+def _says_otherwise(metadata: Mapping[str, Any] | None, target: DeltaTarget) -> bool:
+    if metadata is None or metadata["schemaString"] != target.schema:
+        return True
+    return tuple(metadata.get("partitionColumns") or ()) != target.partition_columns
 
 
 def _metadata(known: Mapping[str, Any], target: DeltaTarget) -> dict[str, Any]:
@@ -116,15 +134,15 @@ def _metadata(known: Mapping[str, Any], target: DeltaTarget) -> dict[str, Any]:
         "name": target.name,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": target.schema,
-        "partitionColumns": [],
+        "partitionColumns": list(target.partition_columns),
         "configuration": {},
         **created,
     }
 
 
-def _add(path: str, size: int, now_ms: int) -> dict[str, Any]:
+def _add(path: str, size: int, values: Values, now_ms: int) -> dict[str, Any]:
     written = {"size": size, "modificationTime": now_ms, "dataChange": True}
-    return {"path": quote(path, _SAFE), "partitionValues": {}, **written}
+    return {"path": quote(path, _SAFE), "partitionValues": dict(values), **written}
 
 
 def encode_commit(actions: Iterable[Mapping[str, Any]]) -> bytes:
@@ -151,28 +169,35 @@ def apply_commit(state: DeltaState, version: int, data: bytes) -> DeltaState:
 
 
 def _applied(state: DeltaState, actions: Iterable[Mapping[str, Any]]) -> DeltaState:
-    files = dict(state.files)
+    files, values = dict(state.files), dict(state.values)
     for action in actions:
         if not isinstance(action, Mapping):
             raise TypeError(f"{action!r} is no action")
         if "remove" in action:
-            files.pop(unquote(action["remove"]["path"]), None)
+            path = unquote(action["remove"]["path"])
+            files.pop(path, None)
+            values.pop(path, None)
         elif "add" in action:
-            files[unquote(action["add"]["path"])] = action["add"]["size"]
+            path = unquote(action["add"]["path"])
+            files[path] = action["add"]["size"]
+            values.pop(path, None)
+            if action["add"].get("partitionValues"):
+                values[path] = dict(action["add"]["partitionValues"])
         elif "metaData" in action:
             state = replace(state, metadata=_checked(action["metaData"], "id", "schemaString"))
             json.loads(action["metaData"]["schemaString"])
         elif "protocol" in action:
             state = replace(state, protocol=_checked(action["protocol"]))
-    return replace(state, files=files)
+    return replace(state, files=files, values=values)
 
 
 def _checked(action: Mapping[str, Any], *texts: str) -> Mapping[str, Any]:
     """An action that is an object, in which these fields are texts."""
     if not isinstance(action, Mapping) or not all(isinstance(action[name], str) for name in texts):
         raise TypeError(f"{action!r} is no such action")
-    if not isinstance(action.get("writerFeatures") or (), list | tuple):
-        raise TypeError(f"writerFeatures is {action['writerFeatures']!r}")
+    for name in ("writerFeatures", "partitionColumns"):
+        if not isinstance(action.get(name) or (), list | tuple):
+            raise TypeError(f"{name} is {action[name]!r}")
     return action
 
 
@@ -182,8 +207,8 @@ def encode_checkpoint(state: DeltaState, now_ms: int) -> bytes:
     assert state.protocol is not None
     rows: list[dict[str, Any]] = [{"protocol": dict(state.protocol)}]
     rows.append({"metaData": {**state.metadata, "format": {"provider": "parquet", "options": []}, "configuration": []}})
-    adds = (_add(path, size, now_ms) for path, size in sorted(state.files.items()))
-    rows += [{"add": {**add, "partitionValues": [], "dataChange": False}} for add in adds]
+    adds = (_add(path, size, state.values.get(path, {}), now_ms) for path, size in sorted(state.files.items()))
+    rows += [{"add": {**add, "partitionValues": list(add["partitionValues"].items()), **_NO_CHANGE}} for add in adds]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, CHECKPOINT), sink)
     return bytes(sink.getvalue())

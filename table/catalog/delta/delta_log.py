@@ -9,7 +9,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,8 +26,10 @@ from table.catalog.delta.delta_actions import (
     plan_commit,
 )
 from table.catalog.delta.delta_schema import changed_types, encode_schema
+from table.config.table_config import TableConfig
 from table.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
 from table.hudi_table import HudiTable
+from table.keys.folder_values import folder_values, null_columns
 from table.schema.avro_schema import without_meta_columns
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo, Storage, join
@@ -212,11 +215,41 @@ def _target_of(snapshot: Snapshot, files: Sequence[BaseFile], state: DeltaState)
         if state.metadata is None or not state.files:
             return None
         # the table's only commits were undone: the log says that it has no rows
-        return DeltaTarget({}, state.metadata["schemaString"], snapshot.config.name, as_of or "")
+        known = tuple(state.metadata.get("partitionColumns") or ())
+        return DeltaTarget({}, state.metadata["schemaString"], snapshot.config.name, as_of or "", known)
     if snapshot.config.drop_partition_columns:
         raise UnsupportedTableError(
             "the files of the table lack its partition columns (hoodie.datasource.write.drop.partition.columns): a "
             "Delta log would show them as null"
         )
     sizes = {file.path: file.size_bytes for file in files}
-    return DeltaTarget(sizes, encode_schema(schema), snapshot.config.name, as_of)
+    columns, told = told_columns(snapshot.config, schema, {file.partition_path for file in files})
+    values = {file.path: told[file.partition_path] for file in files} if columns else {}
+    return DeltaTarget(sizes, encode_schema(schema), snapshot.config.name, as_of, columns, values)
+
+
+def told_columns(
+    config: TableConfig, schema: pa.Schema, paths: Iterable[str]
+) -> tuple[tuple[str, ...], Mapping[str, Mapping[str, str | None]]]:
+    """The partition columns whose values every path tells, and these values as Delta spells them (pure).
+
+    Readers of Hudi show the value of the path, which can be another one than the file's (`folder_values`), and null
+    where the path says so (`null_columns`). A column that some path does not tell has its values in the files.
+
+    Args:
+        config: the table's properties.
+        schema: the table's columns (Arrow).
+        paths: the partition paths with files.
+    """
+    told = {path: {**folder_values(config, schema, path), **_nulls(config, path)} for path in paths}
+    named = config.partition_fields if told else ()
+    columns = tuple(name for name in named if all(name in values for values in told.values()))
+    return columns, {path: {name: _spelled(values[name]) for name in columns} for path, values in told.items()}
+
+
+def _nulls(config: TableConfig, path: str) -> Mapping[str, None]:
+    return dict.fromkeys(null_columns(config, path))
+
+
+def _spelled(value: Any) -> str | None:
+    return None if value is None else str(value)

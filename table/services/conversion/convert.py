@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from table import clock
-from table.config.table_config import load_table_config, update_properties
+from table.config.table_config import UPGRADED_UNTIL, load_table_config, update_properties
 from table.config.writable import check_version_written
 from table.errors import ActionPendingError, TableNotFoundError, UnsupportedTableError
 from table.hudi_table import HudiTable
@@ -23,6 +23,7 @@ from table.options.groups import (
     CompactionSettings,
     HeartbeatSettings,
 )
+from table.scan.stored_key import with_key_encoding
 from table.services.clean.clean import carry_out_cleans, schedule_clean
 from table.services.compaction.compaction import schedule_compaction
 from table.services.compaction.execution import carry_out_compactions
@@ -68,10 +69,11 @@ def convert_table(table: HudiTable, to: int, heartbeat: HeartbeatSettings | None
         StorageError: the store failed; run it again.
     """
     check_version_written(table.config, "convert")
-    check_convertible(table.config, to)
+    check_convertible(_with_encoding(table).config, to)
     with hold_table(table.storage, "hudistream convert") as lease:
         table = _reopened(table)
         check_version_written(table.config, "convert")
+        table = _with_encoding(table)
         check_convertible(table.config, to)
         _delete_remains(table)
         if table.config.version == to:
@@ -81,7 +83,9 @@ def convert_table(table: HudiTable, to: int, heartbeat: HeartbeatSettings | None
         target = layout_of(int(change.written["hoodie.timeline.layout.version"]))
         if target.version != table.layout.version:
             _settle(table, lease, heartbeat or HeartbeatSettings(), folds_all=target.version == 1)
-            _copy_timeline(table, target)
+            last = _copy_timeline(table, target)
+            if target.completes_in_order:
+                change = replace(change, written={**change.written, UPGRADED_UNTIL: last})
             _copy_archive(table, target, change.written)
         lease.confirm()
         table = replace(table, config=update_properties(table.storage, change.written, change.removed))
@@ -95,6 +99,11 @@ def _reopened(table: HudiTable) -> HudiTable:
     if config is None:
         raise TableNotFoundError(f"there is no Hudi table at {table.storage.base_uri!r} any more")
     return replace(table, config=config)
+
+
+def _with_encoding(table: HudiTable) -> HudiTable:
+    """The table, with properties that say how its record keys are spelled."""
+    return with_key_encoding(Snapshot.load(table)).table
 
 
 def _settle(table: HudiTable, lease: Lease, heartbeat: HeartbeatSettings, *, folds_all: bool) -> None:
@@ -132,8 +141,12 @@ def _check_no_logs(table: HudiTable) -> None:
             )
 
 
-def _copy_timeline(table: HudiTable, target: TimelineLayout) -> None:
-    """Copies the active timeline in the target's names and encodings; completed files last, in their order."""
+def _copy_timeline(table: HudiTable, target: TimelineLayout) -> str:
+    """Copies the active timeline in the target's names and encodings; completed files last, in their order.
+
+    Returns:
+        The newest time of completion; an empty text where nothing was completed.
+    """
     storage, snapshot = table.storage, Snapshot.load(table)
     completed = _completions(snapshot)
     pending = sorted(file for file in snapshot.timeline.files if file.state is not State.COMPLETED)
@@ -141,6 +154,7 @@ def _copy_timeline(table: HudiTable, target: TimelineLayout) -> None:
         data = read_instant(storage, file)
         converted, content = convert_file(file, data, target, completed.get(file))
         create_settled(storage, converted.path, content)
+    return max(completed.values(), default="")
 
 
 def _completions(snapshot: Snapshot) -> dict[Instant, str]:

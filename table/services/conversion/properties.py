@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from table.config.key_generator import KeyEncoding
 from table.config.merge_mode import LEGACY_PAYLOAD, PARTIAL_KEY, mode_in_force
-from table.config.table_config import LAYOUTS, MERGER_VERSION, TableConfig
+from table.config.table_config import LAYOUTS, MERGER_VERSION, UPGRADED_UNTIL, TableConfig
 from table.errors import InvalidConfigError, UnsupportedTableError
 
 INITIAL_VERSION = "hoodie.table.initial.version"
 _ARCHIVE = "hoodie.archivelog.folder"
 _OF_MODE = frozenset({"hoodie.record.merge.mode"})
-_OF_LAYOUT_2 = frozenset({INITIAL_VERSION, "hoodie.timeline.path", "hoodie.timeline.history.path"})
+_OF_LAYOUT_2 = frozenset({INITIAL_VERSION, UPGRADED_UNTIL, "hoodie.timeline.path", "hoodie.timeline.history.path"})
 _OF_CLASS = frozenset(
     {"hoodie.table.precombine.field", "hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id"}
 )
@@ -39,7 +40,7 @@ def check_convertible(config: TableConfig, to: int) -> None:
     """Refuses a version that is not written, and tables that the version cannot hold.
 
     Args:
-        config: of the table.
+        config: of the table; it says how its record keys are spelled (`with_key_encoding`).
         to: the version that it is to have.
 
     Raises:
@@ -62,10 +63,11 @@ def check_convertible(config: TableConfig, to: int) -> None:
             "in other properties how such records are merged, which are not written here; keep version 6 or 8, or let "
             "Hudi upgrade the table"
         )
-    if config.keygen_type == "COMPLEX" and len(config.record_key_fields) == 1:
+    if config.has_complex_key_of_one_field and config.key_encoding is not KeyEncoding.FIELD_PREFIXED:
         raise UnsupportedTableError(
-            f"the table {config.name!r} has hoodie.table.keygenerator.type=COMPLEX and one record key field: Hudi 1.1 "
-            f"and later spell such keys in another way, and would not find them; keep version {config.version}"
+            f"the table {config.name!r} has hoodie.table.keygenerator.type=COMPLEX and one record key field, and its "
+            f"keys hold the value alone: Hudi 1.1 and later put {config.record_key_fields[0]!r} and a colon before it "
+            f"in version {to}, and would not find them; keep version {config.version}"
         )
 
 

@@ -292,22 +292,6 @@ def test_a_hundred_tables_leak_neither_threads_nor_files_nor_memory(tmp_path):
     assert after[3] <= before[3] + 60_000_000
 
 
-def test_single_field_complex_keys_of_another_release_are_refused_from_a_base_file(tmp_path):
-    path = str(tmp_path / "t")
-    spelled = changed("id", pa.array([f"id:k{n}" for n in range(10)]))  # as some releases of Hudi write them
-    Engine(path).write(0, spelled)
-    update_properties(
-        LocalStorage(path),
-        {
-            "hoodie.table.keygenerator.type": "COMPLEX",
-            "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
-        },
-    )
-    with pytest.raises(UnsupportedTableError, match="'id:k"):
-        Engine(path).write(1, GOOD)
-    assert read_table(path).num_rows == 10
-
-
 def test_a_table_that_vanished_is_not_made_anew(tmp_path):
     path = tmp_path / "t"
     engine = Engine(str(path))

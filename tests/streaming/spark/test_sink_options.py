@@ -2,9 +2,11 @@
 
 import pickle
 
+import pyarrow as pa
 import pytest
 from structlog.testing import capture_logs
 
+from hudistream import ArrowSink, HudiTable
 from streaming import HudiSink
 from table import WriteOptions
 from table.errors import InvalidConfigError
@@ -37,12 +39,29 @@ def test_a_contradiction_is_refused_when_the_sink_is_made(tmp_path):
         HudiSink(tmp_path / "t", {KEY: "uuid"}, key="id")
 
 
+def test_inserts_into_the_logs_of_buckets_are_refused_when_the_sink_is_made(tmp_path):
+    """Readers keep one row per key there; the table's own type counts where the options do not name it."""
+    given = {"key": "id", "operation": "insert", "index": "bucket"}
+    for sink in (HudiSink, ArrowSink):
+        with pytest.raises(InvalidConfigError, match=r"operation=insert .*not keep every row.*operation=upsert"):
+            sink(tmp_path / "t", **given, table_type="mor")
+        sink(tmp_path / "t", {"hoodie.merge.allow.duplicate.on.inserts": "false"}, **given, table_type="mor")
+        sink(tmp_path / "t", **given, table_type="cow")
+    rows = pa.table({"id": ["a"]})
+    with ArrowSink(tmp_path / "t", key="id", index="bucket", table_type="mor") as sink:
+        sink.write(rows)
+        with pytest.raises(InvalidConfigError, match="not keep every row"):
+            sink.write(rows, operation="insert")
+    with ArrowSink(tmp_path / "t", **given) as sink, pytest.raises(InvalidConfigError, match="not keep every row"):
+        sink.write(rows)
+    assert HudiTable.open(tmp_path / "t").count() == 1
+
+
 @pytest.mark.parametrize(
     ("given", "is_told"),
     [
         ({"operation": "insert", "table_type": "mor"}, True),
         ({"operation": "bulk_insert", "table_type": "mor"}, True),
-        ({"operation": "insert", "table_type": "mor", "index": "bucket"}, False),
         ({"operation": "upsert", "table_type": "mor"}, False),
         ({"operation": "insert", "table_type": "cow"}, False),
     ],

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,6 +56,21 @@ def test_other_columns_are_told_and_the_table_keeps_its_id_and_its_time_of_creat
     assert (told["id"], told["createdTime"], told["schemaString"]) == ("an-id", 7, COLUMNS)
 
 
+def test_columns_that_folders_tell_are_partition_columns_and_files_are_named_again_when_these_change():
+    values = {"a": {"d": "1", "n": "2"}}
+    target = replace(target_of(["a"]), partition_columns=("d", "n"), values=values)
+    _, metadata, again = plan_commit(state_of("a"), target, "another-id", 8)
+    assert metadata["metaData"]["partitionColumns"] == ["d", "n"]
+    assert (again["add"]["partitionValues"], again["add"]["dataChange"]) == (values["a"], False)
+    state = apply_commit(state_of("a"), 1, encode_commit([metadata, again]))
+    assert (state.files, state.values) == ({"a": 1}, values)
+    assert decode_checkpoint(1, encode_checkpoint(state, 9)) == state
+    assert plan_commit(state, target, "", 9) == []
+    _, metadata, again = plan_commit(state, target_of(["a"]), "", 9)  # a new path does not tell them
+    assert (metadata["metaData"]["partitionColumns"], again["add"]["partitionValues"]) == ([], {})
+    assert apply_commit(state, 2, encode_commit([again])).values == {}
+
+
 def test_paths_are_spelled_as_in_a_url_and_only_a_checkpoint_tells_no_change_of_rows():
     path, spelled = "d=1/a b_~é50%2F#?+:-0.parquet", "d=1/a%20b_~%C3%A950%252F%23%3F%2B%3A-0.parquet"
     checkpoint = pq.read_table(pa.BufferReader(encode_checkpoint(state_of(path), 9))).to_pylist()
@@ -67,7 +83,7 @@ def test_paths_are_spelled_as_in_a_url_and_only_a_checkpoint_tells_no_change_of_
 @pytest.mark.parametrize("protocol", [{}, {"writerFeatures": ["appendOnly"]}, {"writerFeatures": None}], ids=str)
 def test_a_log_without_the_feature_of_hudistream_is_refused_with_the_way_out(protocol):
     with pytest.raises(UnsupportedTableError, match=r"of another writer .* Keep one of the two, and delete or move"):
-        plan_commit(DeltaState(0, {}, protocol, {"schemaString": NO_COLUMNS}), target_of([]), "", 7)
+        plan_commit(DeltaState(0, {}, {}, protocol, {"schemaString": NO_COLUMNS}), target_of([]), "", 7)
 
 
 def test_actions_that_say_nothing_about_files_are_passed_over_and_the_older_state_stays_as_it_was():
@@ -77,7 +93,7 @@ def test_actions_that_say_nothing_about_files_are_passed_over_and_the_older_stat
 
 
 def test_a_table_without_a_time_of_creation_stays_without():
-    before = DeltaState(0, {}, {"writerFeatures": ["hudistream"]}, {"schemaString": NO_COLUMNS, "id": "an-id"})
+    before = DeltaState(0, {}, {}, {"writerFeatures": ["hudistream"]}, {"schemaString": NO_COLUMNS, "id": "an-id"})
     [_, action] = plan_commit(before, target_of([], COLUMNS), "another-id", 8)
     assert action["metaData"]["id"] == "an-id"
     assert "createdTime" not in action["metaData"]

@@ -79,6 +79,22 @@ def test_delta_reads_each_snapshot_beside_checkpoints_deletes_cleans_and_new_col
     assert len(hudi_rs.read(path)) == HudiTable.open(path).count()
 
 
+@pytest.mark.parametrize("paths", [("p0", "p1"), (7, 8)], ids=["text", "number"])
+def test_a_row_that_stays_in_its_old_path_shows_the_value_of_the_path_as_in_hudi(tmp_path, paths):
+    path, (first, second) = str(tmp_path / "t"), paths
+    options = {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "false"}
+    with ArrowSink(path, options, key="id", partition_by="d", order_by="ts") as sink:
+        sink.write(pa.table({"id": ["a", "b"], "d": [first, second], "ts": [1, 1]}))
+        sink.write(pa.table({"id": ["a"], "d": [second], "ts": [2]}))
+        HudiTable.open(path).write_manifest("delta")
+        assert_equal(path)
+        found = require("deltalake").DeltaTable(path).to_pyarrow_table(filters=[("d", "=", first)])
+        assert found.select(["id", "d", "ts"]).to_pylist() == [{"id": "a", "d": first, "ts": 2}]
+        sink.write(pa.table({"id": ["n"], "d": pa.array([None], pa.array([first]).type), "ts": [3]}))
+        HudiTable.open(path).write_manifest("delta")
+        assert_equal(path)
+
+
 def test_a_table_without_partitions_and_one_of_version_9(tmp_path):
     for version in ("6", "9"):
         path = str(tmp_path / version)

@@ -1,14 +1,18 @@
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from table.config.key_generator import KeyEncoding
 from table.config.table_config import TableConfig
-from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTableError
+from table.errors import InvalidConfigError, SchemaMismatchError
+from table.keys.arrow_keys import compute_record_keys
 from table.keys.keygen import (
     ESCAPED_CHARACTERS,
     build_key_expressions,
-    check_key_encoding,
+    doubled_by,
     partition_path_problem,
     url_encode_text,
 )
@@ -47,13 +51,33 @@ def test_types_that_cannot_be_keys_are_named():
         build_key_expressions(TableConfig("t", ("l",)), pa.schema([("l", pa.list_(pa.int64()))]))
 
 
-def test_single_field_complex_keys_of_another_form_are_refused():
-    complex_table = TableConfig("t", ("id",), ("p",), keygen_type="COMPLEX")
-    check_key_encoding(complex_table, "k1")
-    check_key_encoding(complex_table, None)
-    check_key_encoding(TableConfig("t", ("id",), ("p",)), "id:k1")
-    with pytest.raises(UnsupportedTableError, match="'id:k1'"):
-        check_key_encoding(complex_table, "id:k1")
+@pytest.mark.parametrize(
+    ("version", "encoding", "said"),
+    [
+        (9, KeyEncoding.FIELD_PREFIXED, None),
+        (9, KeyEncoding.VALUE_ONLY, "Hudi 1.1 and later put 'id:' before it in version 9"),
+        (6, KeyEncoding.VALUE_ONLY, "Hudi 1.1 and later refuse such a table in version 6"),
+        (6, KeyEncoding.FIELD_PREFIXED, "Hudi 0.14.1 to 1.0.2 store the value alone"),
+        (6, None, None),
+    ],
+)
+def test_who_would_double_a_table_with_a_complex_key_of_one_field(version, encoding, said):
+    config = TableConfig("t", ("id",), ("p",), keygen_type="COMPLEX", version=version, key_encoding=encoding)
+    found = doubled_by(config)
+    assert found is None if said is None else said in found
+    assert doubled_by(replace(config, record_key_fields=("id", "n"))) is None
+    assert doubled_by(replace(config, keygen_type="SIMPLE")) is None
+
+
+def test_the_name_of_one_field_stands_before_its_value_where_the_table_says_so():
+    config = TableConfig("t", ("id",), ("p",), keygen_type="COMPLEX", key_encoding=KeyEncoding.FIELD_PREFIXED)
+    keys = build_key_expressions(config, SCHEMA)
+    assert (keys.key_column, "'id:'" in keys.record_key) == (None, True)
+    found = compute_record_keys(keys.rules, pa.table({"id": ["k1", "", None]})).to_pylist()
+    assert found == ["id:k1", None, None]
+    plain = build_key_expressions(replace(config, key_encoding=KeyEncoding.VALUE_ONLY), SCHEMA)
+    assert (plain.key_column, plain.record_key) == ("id", "`id`")
+    assert build_key_expressions(replace(config, key_encoding=None), SCHEMA).key_column is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from table.options.keys import ALIASES
 from table.options.refused import REFUSED
 
 # Hudi's defaults that mean other keys, or rows that are lost in silence
-DIFFERING = {"hoodie.write.complex.keygen.new.encoding", "hoodie.write.ignore.failed"}
+DIFFERING = {"hoodie.write.ignore.failed"}
 
 
 def test_harmless_values_of_refused_keys_pass():

@@ -19,7 +19,6 @@ from table import (
     BatchRefusedError,
     InvalidConfigError,
     SchemaMismatchError,
-    UnsupportedTableError,
     clock,
     parse_options,
 )
@@ -30,7 +29,8 @@ from table.errors import WriteConflictError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.parquet.row_groups import chunks_of
 from table.hudi_table import HudiTable
-from table.keys.keygen import check_key_encoding
+from table.keys.arrow_keys import compute_record_keys
+from table.keys.keygen import build_key_expressions
 from table.options.clustering_settings import Layout
 from table.options.groups import HeartbeatSettings
 from table.options.keys import ALIASES, HONOURED
@@ -38,6 +38,7 @@ from table.options.read_options import READ_HONOURED, READ_REFUSED, READ_WITHOUT
 from table.options.refused import REFUSED
 from table.options.without_effect import MISSED, WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_options import WriteOptions, new_table_config
+from table.scan.stored_key import encoding_of
 from table.schema.evolution import evolve_schema
 from table.services.catalog_service import CatalogService
 from table.services.clustering.clustering import LOCALLY
@@ -201,10 +202,13 @@ def one_commit_names_each_file(world):
     return len(named) == len(set(named)) and set(named) == set(there)
 
 
-def other_keys_are_refused(_):
-    config = TableConfig("t", ("id",), ("p",), keygen_type="COMPLEX")
-    with pytest.raises(UnsupportedTableError, match="form 'id:1'"):
-        check_key_encoding(config, "id:1")
+def keys_stay_as_they_are_spelled(_):
+    rows = pa.table({"id": ["1"], "p": ["a"]})
+    for stored in ("1", "id:1"):
+        encoding = encoding_of(rows.append_column("_hoodie_record_key", pa.array([stored])), "id")
+        config = TableConfig("t", ("id",), ("p",), keygen_type="COMPLEX", key_encoding=encoding)
+        made = compute_record_keys(build_key_expressions(config, rows.schema).rules, rows).to_pylist()
+        assert made == [stored]
     return True
 
 
@@ -378,7 +382,7 @@ REASONS = {
     ),
     "speculation: spark.speculation=true is always refused": speculation_is_refused,
     "files: one commit names each, and none that a repeated task left": one_commit_names_each_file,
-    "keys: a table whose keys have another form is always refused": other_keys_are_refused,
+    "keys: a table is continued as its keys are spelled": keys_stay_as_they_are_spelled,
     "versions before 6 are refused": refused(hoodie__write__table__version="5"),
     "schemas: a batch whose columns do not fit is always refused, and an added column is nullable": (
         other_columns_are_refused

@@ -51,7 +51,7 @@ def test_changes_go_to_the_bucket_that_is_there(path, limit):
     before = groups(path)
     sink = ArrowSink(path, {**OPTIONS, "hoodie.parquet.small.file.limit": limit}, operation="upsert")
     sink.write(rows(a=(3, "a3"), b=(3, "b3"), new=(1, "n1"), other=(1, "o1")))
-    sink.write(rows(a=(1, "late")), operation="insert")
+    sink.write(rows(a=(1, "late")))
     sink.stop()
     assert rows_of(path) == [
         ("a", 3, "a3"),

@@ -6,8 +6,9 @@ import pytest
 
 from hudistream import ArrowSink
 from table.hudi_table import HudiTable
+from table.keys.folder_values import folder_values
 from table.scan.lookup import lookup
-from table.scan.partition_guarantee import folder_values, with_folder_values
+from table.scan.partition_guarantee import with_folder_values
 from table.scan.scan import make_scan
 
 GLOBAL = {

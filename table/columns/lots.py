@@ -19,9 +19,14 @@ def open_scratch_file() -> IO[bytes]:
     Raises:
         OSError: the file cannot be created.
     """
+    return tempfile.TemporaryFile(dir=scratch_folder())
+
+
+def scratch_folder() -> str | None:
+    """The folder for temporary files on local disk; None: that of the system."""
     # Spark's executors name the disks for temporary files
     folder = (os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or "").split(",")[0]
-    return tempfile.TemporaryFile(dir=folder if os.path.isdir(folder) else None)
+    return folder if os.path.isdir(folder) else None
 
 
 class SpilledLots:

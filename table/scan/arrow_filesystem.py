@@ -4,14 +4,15 @@ import io
 from typing import Any, NoReturn
 
 import pyarrow as pa
-from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType, PyFileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileSystemHandler, FileType, PyFileSystem
 
 from table.storage.interface import Storage
 
 
-def arrow_filesystem(storage: Storage) -> PyFileSystem:
-    """The file system; paths are relative to the table."""
-    return PyFileSystem(_Handler(storage))
+def arrow_filesystem(storage: Storage) -> FileSystem:
+    """The file system; paths are relative to the table. Where Arrow has its own for the store, it runs no Python."""
+    native = storage.native_filesystem
+    return PyFileSystem(_Handler(storage)) if native is None else native
 
 
 class _Handler(FileSystemHandler):  # type: ignore[misc] # pyarrow has no types

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyarrow.fs import PyFileSystem
+from pyarrow.fs import FileSystem
 
+from table.columns.spilled_table import table_of
 from table.errors import HudiError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.notebook import ShownInNotebooks
@@ -24,6 +25,8 @@ from table.scan.predicate import Where
 from table.scan.read_plan import count_rows, read_batches, read_rows, reads_as
 from table.scan.split import ScanSplit
 from table.view.file_group import FileSlice
+
+_DUCKDB_BYTES = 256 * 1024 * 1024  # of rows that are held in memory for DuckDB
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +152,10 @@ class Scan(ShownInNotebooks):
         that is true for NaN (``f != 3.0``, `is_nan`) can lose rows, and its ``count_rows(filter=…)`` can count NaN that
         do not match. For such a condition use `where` with `to_batches`, `to_arrow` or `count`.
 
+        Where Arrow does not read the store itself, give the dataset to nobody who calls ``Scanner.to_reader`` (DuckDB
+        does): that call can wait for ever, because it holds the interpreter's lock while files are opened in Python.
+        ``to_table``, ``to_batches`` and ``head`` release it.
+
         Raises:
             HudiError: as `plan`.
             InvalidConfigError: there is a limit, or the condition names a column that is not among `columns`.
@@ -207,8 +214,10 @@ class Scan(ShownInNotebooks):
     def to_duckdb(self, connection: Any = None, name: str = "t") -> Any:
         """Registers the rows in a DuckDB connection as a view.
 
-        DuckDB reads the files when the view is queried, and pushes columns and filters down. If `to_dataset` is not
-        possible (a limit, files with other types), the rows are read at once.
+        Where Arrow itself reads the store (local disks), DuckDB reads the files when the view is queried, and pushes
+        columns and filters down. On other stores, or if `to_dataset` is not possible (a limit, log files, files with
+        other types), the rows are read at once, to local disk if they are more than 256 MiB: there `columns` and
+        `where` of the scan say what is read.
 
         Args:
             connection: of DuckDB; None: a new one, in memory.
@@ -227,12 +236,20 @@ class Scan(ShownInNotebooks):
             except ImportError as error:
                 raise ImportError("to_duckdb() needs DuckDB: pip install 'hudistream[duckdb]'") from error
             connection = duckdb.connect()
-        try:
-            rows: Any = self.to_dataset()
-        except HudiError:
-            rows = self.to_arrow()
-        connection.register(name, rows)
+        connection.register(name, self._rows_for_duckdb())
         return connection
+
+    def _rows_for_duckdb(self) -> ds.Dataset | pa.Table:
+        """Rows that DuckDB's threads read without Python.
+
+        DuckDB starts a scan by `Scanner.to_reader`, which holds the interpreter's lock while it waits for threads of
+        Arrow. If one of these has to open a file in Python, it waits for that lock, and neither goes on.
+        """
+        if self.table.storage.native_filesystem is not None:
+            with suppress(HudiError):
+                return self.to_dataset()
+        with self.to_batches() as batches:
+            return table_of(batches, batches.schema, _DUCKDB_BYTES)
 
     def splits(self) -> tuple[ScanSplit, ...]:
         """The scan in parts that any process can read: one for each file slice. Picklable.
@@ -295,7 +312,7 @@ def _dataset_of(plan: ScanPlan, *, counts: bool = False) -> ds.Dataset:
 
 
 def _fragment(
-    plan: ScanPlan, found: FileSlice, filesystem: PyFileSystem, *, counts: bool
+    plan: ScanPlan, found: FileSlice, filesystem: FileSystem, *, counts: bool
 ) -> ds.ParquetFileFragment | None:
     if found.log_files:
         raise UnsupportedTableError(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
+from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from table import clock
 from table.errors import InvalidConfigError, StorageError
@@ -304,6 +305,10 @@ class LocalStorage(Storage):
             raise
         except OSError as error:
             raise failed("open", path, error) from error
+
+    @property
+    def native_filesystem(self) -> FileSystem:  # noqa: D102
+        return SubTreeFileSystem(self.base_uri, LocalFileSystem())
 
     def open_output(self, path: str, stage: Stage | None = None) -> OutputFile:  # noqa: D102
         full = self._opened(path, stage)

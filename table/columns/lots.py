@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from table.columns.take import take_rows
+
 Numbers = npt.NDArray[np.int64]
 
 
@@ -65,7 +67,7 @@ class SpilledLots:
         order = np.argsort(numbers, kind="stable")
         found, starts = np.unique(numbers[order], return_index=True)
         ends = [*starts[1:], len(numbers)]
-        ordered = rows.take(pa.array(order)).combine_chunks()
+        ordered = take_rows(rows, order).combine_chunks()
         for number, start, end in zip(found.tolist(), starts.tolist(), ends, strict=True):
             self._writer(number).write_table(ordered.slice(start, end - start))
 

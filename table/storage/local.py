@@ -123,7 +123,8 @@ class LocalStorage(Storage):
         try:
             if data or durable:
                 return self._create_by_link(full, data, durable=durable)
-            _with_folder(full, lambda: _create_empty(full))  # an empty file is never incomplete
+            # an empty file is never incomplete
+            _with_folder(full, lambda: os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)))
         except FileExistsError:
             return False
         except OSError as error:
@@ -357,10 +358,6 @@ def _with_folder(full: str, act: Callable[[], _Made]) -> _Made:
     except FileNotFoundError:
         os.makedirs(os.path.dirname(full), exist_ok=True)
         return act()
-
-
-def _create_empty(full: str) -> None:
-    os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
 
 def _write_file(full: str, data: bytes, *, durable: bool) -> None:

@@ -25,6 +25,7 @@ LOTS = 32  # lots into which rows are split that do not fit into memory
 
 _SLOTS = 1 << 32
 _ROWS_OF_A_LARGE_GROUP = 256  # average rows per group in a piece; below it, sorting all pieces together is faster
+_MOST_HELD = 2  # times its own bytes that a slice may keep in memory
 _MOST_PARTS = 4096  # group parts in all pieces; above it, sorting row by row is faster
 
 Numbers = npt.NDArray[np.int64]
@@ -177,8 +178,11 @@ def _are_together(numbers: Numbers) -> bool:
 
 
 def _copied(rows: pa.Table) -> pa.Table:
-    """The rows without those that they were sliced from, which stay in memory as long as a slice."""
-    return take_rows(rows, np.arange(len(rows)))
+    """The rows without those that they were sliced from, which stay in memory as long as the slice."""
+    whole = rows.combine_chunks()
+    if whole.get_total_buffer_size() <= _MOST_HELD * rows_bytes(whole):
+        return whole
+    return take_rows(whole, np.arange(len(whole)))
 
 
 def _starts(numbers: Numbers) -> npt.NDArray[np.int64]:

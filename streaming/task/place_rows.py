@@ -22,10 +22,13 @@ from streaming.task.log_slots import SlotGroups
 from streaming.task.measured_rules import measured_rules
 from table import clock
 from table.columns.take import take_rows
+from table.failures import failing_at
+from table.files.base.file_keys import check_keys_fit
 from table.files.names import build_file_id
 from table.index.bucket import bucket_file_id
 from table.index.key_lookup import FileHits
 from table.records.merge import delete_flags
+from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import BaseFile
 from table.write.context import Bucket, BucketType, LogSlot
 from table.write.measure import SAMPLE_ROWS
@@ -161,7 +164,12 @@ class Placer:
             number: of the file.
             rows: all rows that were spilled for the file.
             locator: finds the keys in the file again, because their positions were not spilled.
+
+        Raises:
+            InvalidRecordError: their keys are too many to be looked up; names the file group.
         """
+        with failing_at(partition_path=self._path, file_group=self._spilled[number].file_id):
+            check_keys_fit(int(rows.column(RECORD_KEY).nbytes))
         kinds, rows = rows.column(_KIND_COLUMN).to_numpy(), rows.drop_columns([_KIND_COLUMN])
         bucket, is_new = self._spilled[number], kinds == _INSERT
         if is_new.all():

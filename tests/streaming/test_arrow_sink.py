@@ -355,3 +355,17 @@ def test_a_bulk_insert_sorts_by_columns(tmp_path, layout, memory):
         shares.append(1 - found.files_pruned_by_statistics / found.files_read)
     assert shares[0] < (0.1 if layout == "linear" else 0.45)
     assert shares[1] == 1.0 if layout == "linear" else shares[1] < 0.45
+
+
+@pytest.mark.parametrize("memory_bytes", ["134217728", "1"], ids=["in memory", "on local disk"])
+def test_keys_that_no_array_can_hold_are_refused_by_the_name_of_their_file_group(tmp_path, monkeypatch, memory_bytes):
+    from table.files.base import file_keys
+
+    path = str(tmp_path / "t")
+    with ArrowSink(path, {"hudistream.task.memory.bytes": memory_bytes}, key="id", order_by="ts") as sink:
+        sink.write(pa.table({"id": ["a"], "ts": [1]}))
+        monkeypatch.setattr(file_keys, "MOST_KEY_BYTES", 1000)
+        with pytest.raises(InvalidRecordError, match=r"take \d+ bytes, and 1000 is the most: write smaller") as raised:
+            sink.write(pa.table({"id": [f"k{n:050}" for n in range(30)], "ts": [2] * 30}))
+        assert HudiTable.open(path).files()["file_id"][0].as_py() in str(raised.value)
+        assert read_table(path).num_rows == 1

@@ -49,7 +49,7 @@ class _Opened:
     is_chosen: bool = False
 
 
-def read_batches(plan: ScanPlan, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+def read_batches(plan: ScanPlan, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
     """Rows in the order of the plan's slices, as record batches with the columns `ScanPlan.shown`.
 
     Args:

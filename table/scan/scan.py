@@ -1,8 +1,8 @@
 """Scan: a query of a table as a value. It reads nothing before its rows are needed."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,7 +110,7 @@ class Scan(ShownInNotebooks):
 
     def __dir__(self) -> list[str]:
         """What an editor offers: not the plans, which are for engines."""
-        return [name for name in super().__dir__() if name not in {"plan", "plan_pinned"}]
+        return [name for name in super().__dir__() if name not in {"plan", "plan_pinned", "open_batches"}]
 
     def pinned_for(self, seconds: int) -> "Scan":
         """The same scan with another `pin_s`, for rows that are read long after the call.
@@ -142,8 +142,13 @@ class Scan(ShownInNotebooks):
 
     def to_batches(self) -> pa.RecordBatchReader:
         """Rows as a stream in bounded memory: some batches of some files are read ahead. Raises as `to_arrow`."""
+        shown, batches = self.open_batches()
+        return pa.RecordBatchReader.from_batches(shown, batches)
+
+    def open_batches(self) -> tuple[pa.Schema, Generator[pa.RecordBatch, None, None]]:
+        """As `to_batches`: the schema, and rows that the caller closes. Raises as `to_arrow`."""
         plan, pin = plan_pinned(self.table, self.plan, self.pin_s)
-        return pa.RecordBatchReader.from_batches(plan.shown, _while_pinned(read_batches(plan, self.limit), pin))
+        return plan.shown, _while_pinned(read_batches(plan, self.limit), pin)
 
     def to_dataset(self) -> ds.Dataset:
         """A ``pyarrow.dataset`` of the base files, for engines that push down columns and filters by themselves.
@@ -282,11 +287,14 @@ def make_scan(
     return Scan(table, given, where, as_of, limit, meta_columns=meta_columns)  # type: ignore[arg-type] # Scan refuses a string
 
 
-def _while_pinned(batches: Iterator[pa.RecordBatch], pin: HeldPin) -> Iterator[pa.RecordBatch]:
+def _while_pinned(
+    batches: Generator[pa.RecordBatch, None, None], pin: HeldPin
+) -> Generator[pa.RecordBatch, None, None]:
     try:
-        for batch in batches:
-            pin.renew()
-            yield batch
+        with closing(batches):
+            for batch in batches:
+                pin.renew()
+                yield batch
     finally:
         pin.release()
 

@@ -1,5 +1,6 @@
 """What the pages say holds: their Python runs, their commands parse, the files that they name exist."""
 
+import ast
 import importlib.util
 import logging
 import re
@@ -225,3 +226,14 @@ def test_each_kind_of_finding_is_in_the_guide():
     rows = [line.partition("| ")[2] for line in ROOT.joinpath("docs/guides/checking.md").read_text().splitlines()]
     described = {kind for row in rows for kind in re.findall(r"`(\w+)`", row.partition(": ")[0])}
     assert {kind.value for kind in Kind} <= described
+
+
+def test_each_row_of_the_page_of_reports_names_a_test_that_exists():
+    page = (ROOT / "docs" / "concepts" / "reported.md").read_text()
+    rows = [row for row in re.findall(r"^\| (.*) \|$", page, re.MULTILINE) if not row.endswith(("| test", "|---"))]
+    assert len(rows) > 20
+    for row in rows:
+        named = re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", row.rpartition(" | ")[2])
+        assert named, f"names no test: {row}"
+        tree = ast.parse((ROOT / named[1]).read_text())
+        assert named[2] in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, row

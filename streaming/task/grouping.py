@@ -17,6 +17,7 @@ import pyarrow as pa
 from streaming.plan.columns import SLOT_COLUMN
 from table.columns.memory_size import rows_bytes
 from table.columns.spilled_run import SpilledRun
+from table.columns.take import take_rows
 from table.files.bloom.key_hashes import hash_keys
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
@@ -24,6 +25,7 @@ LOTS = 32  # lots into which rows are split that do not fit into memory
 
 _SLOTS = 1 << 32
 _ROWS_OF_A_LARGE_GROUP = 256  # average rows per group in a piece; below it, sorting all pieces together is faster
+_MOST_HELD = 2  # times its own bytes that a slice may keep in memory
 _MOST_PARTS = 4096  # group parts in all pieces; above it, sorting row by row is faster
 
 Numbers = npt.NDArray[np.int64]
@@ -55,13 +57,13 @@ def group_rows(pieces: Iterable[Numbered], memory_bytes: int) -> Iterator[tuple[
                 if passing is None:
                     passing = max(groups, key=lambda group: len(groups[group]))
                 if passing in groups:
-                    yield passing, groups.pop(passing).combine_chunks()
+                    yield passing, _copied(groups.pop(passing))
                 if groups:
                     runs.append(stack.enter_context(SpilledRun(groups.items())))
                 held, held_bytes = [], 0
         last = _grouped(held) if held else {}
         if passing is not None and passing in last:
-            yield passing, last.pop(passing).combine_chunks()
+            yield passing, _copied(last.pop(passing))
         for group in dict.fromkeys([*(group for run in runs for group in run.groups), *last]):
             for run in runs:
                 yield from ((group, rows) for rows in run.read(group))
@@ -168,11 +170,19 @@ def _sorted_early(piece: Numbered) -> Numbered:
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     few = len(_starts(numbers)) * _ROWS_OF_A_LARGE_GROUP <= len(numbers)
-    return (rows.take(pa.array(order)), numbers) if few else piece
+    return (take_rows(rows, order), numbers) if few else piece
 
 
 def _are_together(numbers: Numbers) -> bool:
     return not (numbers[1:] < numbers[:-1]).any()
+
+
+def _copied(rows: pa.Table) -> pa.Table:
+    """The rows without those that they were sliced from, which stay in memory as long as the slice."""
+    whole = rows.combine_chunks()
+    if whole.get_total_buffer_size() <= _MOST_HELD * rows_bytes(whole):
+        return whole
+    return take_rows(whole, np.arange(len(whole)))
 
 
 def _starts(numbers: Numbers) -> npt.NDArray[np.int64]:
@@ -186,7 +196,7 @@ def _grouped(held: list[Numbered]) -> dict[int, pa.Table]:
     if (len(held) > 1 and parts > _MOST_PARTS) or not all(_are_together(numbers) for _, numbers in held):
         rows, numbers = pa.concat_tables([part for part, _ in held]), np.concatenate([part for _, part in held])
         order = np.argsort(numbers, kind="stable")
-        held = [(rows.take(pa.array(order)), numbers[order])]
+        held = [(take_rows(rows, order), numbers[order])]
     groups: dict[int, list[pa.Table]] = {}
     for rows, numbers in held:
         starts = _starts(numbers)

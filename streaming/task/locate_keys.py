@@ -18,6 +18,7 @@ from streaming.plan.task_plan import ChangePlan, TaskPlan
 from streaming.task.list_path import list_path
 from streaming.task.log_only_keys import refuse_log_only_keys
 from table import clock
+from table.columns.take import take_rows
 from table.errors import InvalidConfigError
 from table.files.base.summary import FileContents
 from table.index.bucket import bucket_numbers, bucket_of_file_id
@@ -127,7 +128,7 @@ class Locator:
         hits: list[FileHits] = []
         for code, file_id in enumerate(tags.dictionary.to_pylist()):
             mine = np.flatnonzero(codes == code)
-            hits += self.find_in(by_id[file_id], rows.take(pa.array(mine)), mine)
+            hits += self.find_in(by_id[file_id], take_rows(rows.select([RECORD_KEY]), mine), mine)
         counts = decode_lookups(rows) + LookupCounts(spent_ms=clock.ms_since(started_s))
         buckets = None
         if self._changes.is_bucket:

@@ -21,10 +21,14 @@ from streaming.task.locate_keys import Located, Locator, files_by_bucket
 from streaming.task.log_slots import SlotGroups
 from streaming.task.measured_rules import measured_rules
 from table import clock
+from table.columns.take import take_rows
+from table.failures import failing_at
+from table.files.base.file_keys import check_keys_fit
 from table.files.names import build_file_id
 from table.index.bucket import bucket_file_id
 from table.index.key_lookup import FileHits
 from table.records.merge import delete_flags
+from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import BaseFile
 from table.write.context import Bucket, BucketType, LogSlot
 from table.write.measure import SAMPLE_ROWS
@@ -100,10 +104,10 @@ class Placer:
         inserts = dict(self._assigned(rows, fresh, located.buckets))
         for hit in () if self._changes.drops_known else located.hits:
             bucket = _next_version(hit.file)
-            new = rows.take(pa.array(inserts.pop(bucket, fresh[:0])))
+            new = take_rows(rows, inserts.pop(bucket, fresh[:0]))
             yield Placed(bucket, changes_of(rows, removes, hit), new, self._log_of(bucket, new))
         for bucket, positions in inserts.items():
-            yield Placed(bucket, None, rows.take(pa.array(positions)))
+            yield Placed(bucket, None, take_rows(rows, positions))
 
     def _log_of(self, bucket: Bucket, inserts: pa.Table) -> LogSlot | None:
         """The log file for changes. If new rows go into the base file, changes do, too (small file corrections)."""
@@ -116,13 +120,13 @@ class Placer:
             bucket = self._buckets.get(number)
             log = self._groups.logs.get(bucket.file_id) if bucket is not None else None
             if bucket is not None and log is not None:
-                yield Placed(bucket, _unlocated(rows.take(pa.array(mine)), removes[mine]), rows.slice(0, 0), log)
+                yield Placed(bucket, _unlocated(take_rows(rows, mine), removes[mine]), rows.slice(0, 0), log)
                 continue
             deletes = delete_flags(rows, self._plan.context.merge)[mine]
             self.deletes_unmatched += int(np.count_nonzero(deletes & ~removes[mine]))
             fresh = mine[~removes[mine] & ~deletes]
             for new, positions in self._assigned(rows, fresh, numbers):
-                yield Placed(new, None, rows.take(pa.array(positions)))
+                yield Placed(new, None, take_rows(rows, positions))
 
     def _assigned(
         self, rows: pa.Table, fresh: Positions, numbers: Positions | None
@@ -131,7 +135,7 @@ class Placer:
             if not len(fresh):
                 return
             if self._assigner is None:
-                self._assigner = self._open_assigner(rows.take(pa.array(fresh[:SAMPLE_ROWS])))
+                self._assigner = self._open_assigner(take_rows(rows, fresh[:SAMPLE_ROWS]))
             start = 0
             for bucket, count in self._assigner.assign(len(fresh)):
                 yield bucket, fresh[start : start + count]
@@ -170,12 +174,19 @@ class Placer:
             number: of the file.
             rows: all rows that were spilled for the file.
             locator: finds the keys in the file again, because their positions were not spilled.
+
+        Raises:
+            InvalidRecordError: their keys are too many to be looked up; names the file group.
         """
+        with failing_at(partition_path=self._path, file_group=self._spilled[number].file_id):
+            check_keys_fit(int(rows.column(RECORD_KEY).nbytes))
         kinds, rows = rows.column(_KIND_COLUMN).to_numpy(), rows.drop_columns([_KIND_COLUMN])
-        bucket, inserts = self._spilled[number], rows.filter(pa.array(kinds == _INSERT))
-        updates, removes = rows.filter(pa.array(kinds != _INSERT)), kinds[kinds != _INSERT] == _REMOVAL
-        if not len(updates):
-            return Placed(bucket, None, inserts)
+        bucket, is_new = self._spilled[number], kinds == _INSERT
+        if is_new.all():
+            return Placed(bucket, None, rows)
+        inserts = rows.filter(pa.array(is_new))
+        updates = rows.filter(pa.array(~is_new)) if is_new.any() else rows  # which may be too many to copy
+        removes = kinds[~is_new] == _REMOVAL
         log = self._log_of(bucket, inserts)
         if log is not None:
             return Placed(bucket, _unlocated(updates, removes), inserts, log)
@@ -193,7 +204,8 @@ def changes_of(rows: pa.Table, removes: Flags, hit: FileHits) -> Changes:
         hit: the file; `FileHits.sought` are positions in `rows`.
     """
     chosen, matches = np.unique(hit.sought, return_inverse=True)
-    return Changes(rows.take(pa.array(chosen)), hit.stored, matches, removes[chosen])
+    incoming = rows if len(chosen) == len(rows) else take_rows(rows, chosen)
+    return Changes(incoming, hit.stored, matches, removes[chosen])
 
 
 def _unlocated(rows: pa.Table, removes: Flags) -> Changes:

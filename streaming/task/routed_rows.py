@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from table.columns.memory_size import rows_bytes
 from table.columns.spilled_run import SpilledRun
+from table.columns.take import take_rows
 
 Positions = npt.NDArray[np.int64]
 
@@ -19,18 +20,18 @@ class _Held:
 
     def __init__(self, rows: pa.Table, tasks: Positions, count: int) -> None:
         self._rows = rows
-        self._order: pa.Array | None = None
+        self._order: Positions | None = None
         self._bounds = np.searchsorted(tasks, np.arange(count + 1))
         if len(tasks) and (tasks[1:] < tasks[:-1]).any():
             order = np.argsort(tasks, kind="stable")
             self._bounds = np.searchsorted(tasks[order], np.arange(count + 1))
-            self._order = pa.array(order)
+            self._order = order
 
     def of(self, task: int) -> pa.Table:
         first, end = self._bounds[task], self._bounds[task + 1]
         if self._order is None:
             return self._rows.slice(first, end - first)
-        return self._rows.take(self._order.slice(first, end - first))
+        return take_rows(self._rows, self._order[first:end])
 
 
 class RoutedRows:

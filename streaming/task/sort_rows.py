@@ -15,6 +15,7 @@ from streaming.plan.task_plan import TaskPlan
 from streaming.task.grouping import LOTS, Numbered, group_rows
 from table.columns.memory_size import rows_bytes
 from table.columns.spilled_run import SpilledRun
+from table.columns.take import take_rows
 from table.options.clustering_settings import RowOrder
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 from table.write.sorted_rows import Ordering, SortedRows
@@ -112,7 +113,7 @@ def _sorted(held: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     rows = pa.concat_tables(held)
     # numpy's lexsort takes the most significant key last
     order = np.lexsort([_ranks(rows.column(name)) for name in reversed(names)])
-    return rows.take(pa.array(order))
+    return take_rows(rows, order)
 
 
 def _sorted_on_disk(pieces: Iterable[pa.Table], names: Sequence[str]) -> Iterator[pa.Table]:

@@ -27,6 +27,7 @@ from streaming.task.moves import Ways, decide_ways
 from streaming.task.route_rows import encode_paths, slots_of
 from streaming.task.upsert import required_for_changes
 from table.columns.conform import conform
+from table.columns.take import take_rows
 from table.columns.text_bytes import find_bad_text, made_readable
 from table.failures import failing_at
 from table.files.base.stored_file import StoredBaseFile
@@ -179,15 +180,15 @@ class _Tagger:
         moved: list[pa.Table] = []
         for way in ways.of_files:
             file = way.hit.file
-            yield _Part(rows.take(pa.array(way.updates)), file)
+            yield _Part(take_rows(rows, way.updates), file)
             if len(way.leaving):
-                merged, wins = self._moved(file, way.leaving_stored, rows.take(pa.array(way.leaving)))
+                merged, wins = self._moved(file, way.leaving_stored, take_rows(rows, way.leaving))
                 if self._changes.path_rules is not None:
                     merged = _with_own_paths(merged, self._changes.path_rules)
                     back = pc.equal(merged.column(PARTITION_PATH), file.partition_path).to_numpy()
-                    yield _Part(rows.take(pa.array(way.leaving[back])), file)
+                    yield _Part(take_rows(rows, way.leaving[back]), file)
                     wins &= ~back
-                yield _Part(rows.take(pa.array(way.leaving[wins])), file, removes=True)
+                yield _Part(take_rows(rows, way.leaving[wins]), file, removes=True)
                 new = wins & ~arrived[way.leaving]
                 arrived[way.leaving[new]] = True
                 moved.append(merged.filter(pa.array(new)))
@@ -272,6 +273,6 @@ def _rows_at(stored: StoredBaseFile, schema: pa.Schema, positions: Positions) ->
     wanted, at, found = positions[order], 0, []
     for rows in stored.read_batches(schema):
         low, high = np.searchsorted(wanted, (at, at + len(rows)))
-        found.append(rows.take(pa.array(wanted[low:high] - at)))
+        found.append(take_rows(rows, wanted[low:high] - at))
         at += len(rows)
-    return pa.concat_tables(found).take(pa.array(np.argsort(order, kind="stable")))
+    return take_rows(pa.concat_tables(found), np.argsort(order, kind="stable"))

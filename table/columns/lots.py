@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from table.columns.take import take_rows
+
 Numbers = npt.NDArray[np.int64]
 
 
@@ -19,9 +21,14 @@ def open_scratch_file() -> IO[bytes]:
     Raises:
         OSError: the file cannot be created.
     """
+    return tempfile.TemporaryFile(dir=scratch_folder())
+
+
+def scratch_folder() -> str | None:
+    """The folder for temporary files on local disk; None: that of the system."""
     # Spark's executors name the disks for temporary files
     folder = (os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or "").split(",")[0]
-    return tempfile.TemporaryFile(dir=folder if os.path.isdir(folder) else None)
+    return folder if os.path.isdir(folder) else None
 
 
 class SpilledLots:
@@ -60,7 +67,7 @@ class SpilledLots:
         order = np.argsort(numbers, kind="stable")
         found, starts = np.unique(numbers[order], return_index=True)
         ends = [*starts[1:], len(numbers)]
-        ordered = rows.take(pa.array(order)).combine_chunks()
+        ordered = take_rows(rows, order).combine_chunks()
         for number, start, end in zip(found.tolist(), starts.tolist(), ends, strict=True):
             self._writer(number).write_table(ordered.slice(start, end - start))
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.columns.same_values import same_column
+from table.columns.take import take_rows, take_values
 from table.config.merge_mode import MergeMode
 from table.records.present_columns import PRESENT_COLUMN, completed
 from table.schema.avro_schema import DELETE_MARKER, META_COLUMNS, RECORD_KEY
@@ -143,7 +144,7 @@ def merge_rows(
     keep[outcome.rows] = ~outcome.lost
     deleted = int(outcome.lost.sum())
     # takes only the rows that are needed here: `outcome.fresh` may have many times more rows than `stored`
-    fresh = outcome.fresh.select(stored.column_names).take(pa.array(outcome.chosen[outcome.wins]))
+    fresh = take_rows(outcome.fresh.select(stored.column_names), outcome.chosen[outcome.wins])
     rows = _replaced(stored, outcome, fresh, keep if deleted else None)
     return MergedRows(rows, outcome.updated, deleted, outcome.rows[outcome.lost])
 
@@ -161,17 +162,17 @@ def decide_merge(
     newer = np.ones(len(chosen), np.bool_)
     if rules.ordering_fields:
         order = list(rules.ordering_fields)
-        old, new = stored.select(order).take(pa.array(hit)), incoming.select(order).take(pa.array(chosen))
+        old, new = take_rows(stored.select(order), hit), take_rows(incoming.select(order), chosen)
         newer = newer_than_stored(old, new, rules)
     deletes = delete_flags(incoming, rules)[chosen]
     if removes is not None:
         newer, deletes = newer | removes[chosen], deletes | removes[chosen]
     if PRESENT_COLUMN in incoming.column_names:
-        fresh = completed(stored.take(pa.array(hit)), incoming.take(pa.array(chosen)), newer)
+        fresh = completed(take_rows(stored, hit), take_rows(incoming, chosen), newer)
         return MergeOutcome(hit, newer, newer & deletes, fresh, np.arange(len(hit)))
     if rules.fills:
-        records = incoming.select(stored.column_names).take(pa.array(chosen))
-        fresh = filled_from_older(stored.take(pa.array(hit)), records, newer)
+        records = take_rows(incoming.select(stored.column_names), chosen)
+        fresh = filled_from_older(take_rows(stored, hit), records, newer)
         wins = ~deletes | newer | (not rules.orders_deletes)
         return MergeOutcome(hit, wins, wins & deletes, fresh, np.arange(len(hit)))
     return MergeOutcome(hit, newer, newer & deletes, incoming, chosen)
@@ -187,7 +188,7 @@ def changed_columns(stored: pa.Table, outcome: MergeOutcome) -> pa.Table:
     if not outcome.wins.any():
         return stored.select([])
     rows = pa.array(outcome.rows[outcome.wins])
-    fresh = outcome.fresh.take(pa.array(outcome.chosen[outcome.wins]))
+    fresh = take_rows(outcome.fresh, outcome.chosen[outcome.wins])
     names = [
         name for name in stored.column_names if not same_column(stored.column(name).take(rows), fresh.column(name))
     ]
@@ -214,7 +215,7 @@ def _gathered(rows: pa.Table, positions: Positions) -> pa.Table:
     """Rows by position. If most positions are consecutive, as when few rows change, whole runs are copied."""
     starts = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
     if len(starts) * _LONG_RUN >= len(positions):
-        return rows.combine_chunks().take(pa.array(positions))
+        return take_rows(rows.combine_chunks(), positions)
     ends = [*starts[1:].tolist(), len(positions)]
     runs = zip(positions[starts].tolist(), starts.tolist(), ends, strict=True)
     return pa.concat_tables([rows.slice(first, end - start) for first, start, end in runs]).combine_chunks()
@@ -252,7 +253,7 @@ def filled_from_older(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
         valid_old, valid_new = (pc.is_valid(column).to_numpy() for column in (first, second))
         use_new = np.where(choose, valid_new | ~valid_old, valid_new & ~valid_old)
         both = pa.chunked_array([*first.chunks, *second.chunks], first.type)
-        columns.append(both.take(pa.array(np.where(use_new, len(old) + positions, positions))))
+        columns.append(take_values(both, np.where(use_new, len(old) + positions, positions)))
     return pa.table(columns, schema=old.schema)
 
 
@@ -280,7 +281,7 @@ def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
         return _folded(rows, groups, arrival, rules)
     order = np.lexsort((arrival, *_ranks(rows, rules), groups))
     last = np.append(groups[order][1:] != groups[order][:-1], True)
-    return rows.take(pa.array(np.sort(order[last])))
+    return take_rows(rows, np.sort(order[last]))
 
 
 def _ranks(rows: pa.Table, rules: MergeRules) -> Iterator[Positions]:
@@ -302,10 +303,10 @@ def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, r
     counts = np.diff(np.append(starts, len(order)))
     position = np.argsort(order[starts], kind="stable")
     starts, counts = starts[position], counts[position]
-    merged = rows.take(pa.array(order[starts]))
+    merged = take_rows(rows, order[starts])
     for turn in range(1, int(counts.max())):
         more = np.flatnonzero(counts > turn)
-        old, new = merged.take(pa.array(more)), rows.take(pa.array(order[starts[more] + turn]))
+        old, new = take_rows(merged, more), take_rows(rows, order[starts[more] + turn])
         newer = newer_than_stored(old, new, rules)
         is_partial = PRESENT_COLUMN in rows.column_names
         filled = completed(old, new, newer) if is_partial else filled_from_older(old, new, newer)
@@ -318,10 +319,10 @@ def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, r
             as_is = np.where(newer, delete_flags(new, rules), delete_flags(old, rules))
             choice = np.where(as_is, len(more), 0)
         if as_is.any():
-            filled = pa.concat_tables([filled, new, old]).take(pa.array(choice + count))
+            filled = take_rows(pa.concat_tables([filled, new, old]), choice + count)
         place = np.arange(len(merged))
         place[more] = len(merged) + np.arange(len(more))
-        merged = pa.concat_tables([merged, filled]).combine_chunks().take(pa.array(place))
+        merged = take_rows(pa.concat_tables([merged, filled]).combine_chunks(), place)
     return merged
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from table.columns.take import take_values
+
 PRESENT_COLUMN = "_hudistream_present"
 
 Flags = npt.NDArray[np.bool_]
@@ -57,7 +59,7 @@ def completed(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
         use_new = np.where(newer, has_new | ~has_old, has_new & ~has_old)
         first, second = old.column(name), new.column(name)
         both = pa.chunked_array([*first.chunks, *second.chunks], first.type)
-        columns.append(both.take(pa.array(np.where(use_new, count, 0) + np.arange(count))))
+        columns.append(take_values(both, np.where(use_new, count, 0) + np.arange(count)))
     return pa.Table.from_arrays(columns, schema=old.schema)
 
 

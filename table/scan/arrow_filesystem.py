@@ -4,31 +4,15 @@ import io
 from typing import Any, NoReturn
 
 import pyarrow as pa
-from pyarrow.fs import (
-    FileInfo,
-    FileSelector,
-    FileSystem,
-    FileSystemHandler,
-    FileType,
-    LocalFileSystem,
-    PyFileSystem,
-    SubTreeFileSystem,
-)
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileSystemHandler, FileType, PyFileSystem
 
 from table.storage.interface import Storage
-from table.storage.local import LocalStorage
 
 
 def arrow_filesystem(storage: Storage) -> FileSystem:
-    """The file system; paths are relative to the table.
-
-    On local disks it is Arrow's own. ``Scanner.to_reader`` of pyarrow, which DuckDB calls, holds the interpreter's lock
-    while it waits for a lock of Arrow. A thread of Arrow that has the latter and opens a file waits for the interpreter
-    where the file system is in Python: queries stood still.
-    """
-    if type(storage) is LocalStorage:
-        return SubTreeFileSystem(storage.base_uri, LocalFileSystem())
-    return PyFileSystem(_Handler(storage))
+    """The file system; paths are relative to the table. Where Arrow has its own for the store, it runs no Python."""
+    native = storage.native_filesystem
+    return PyFileSystem(_Handler(storage)) if native is None else native
 
 
 class _Handler(FileSystemHandler):  # type: ignore[misc] # pyarrow has no types

@@ -5,16 +5,20 @@ partitions, files and row groups by them. The whole Polars expression is then ap
 condition that this module does not understand costs only time.
 """
 
+import atexit
 import inspect
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
 
+from table import clock, threads
 from table.hudi_table import HudiTable
 from table.scan.predicate import with_terms
 from table.scan.scan import Scan, make_scan
@@ -25,6 +29,10 @@ _OPERATORS = {"Eq": "=", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtE
 _TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NUMBERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64")
 _EPOCH = date(1970, 1, 1)
+_EXIT_S = 2.0  # for which the end of the process waits for reads that a query has let go of
+_LEAVE_S = 0.02  # a thread that has ended a read is then out of the interpreter
+
+_OPEN: set[object] = set()  # reads that Polars has begun, in threads of its own
 
 
 def scan_hudi(source: str | os.PathLike[str] | Scan, storage_options: Mapping[str, Any] | None = None) -> Any:
@@ -54,21 +62,42 @@ def scan_hudi(source: str | os.PathLike[str] | Scan, storage_options: Mapping[st
         needed = columns
         if columns is not None and predicate is not None:
             needed = list(dict.fromkeys([*columns, *predicate.meta.root_names()]))
-        left = rows
+        left, this = rows, object()
         terms = [term for term in _terms_of(predicate) if term[0] not in floating]
-        for batch in _narrowed(scan, needed, terms, rows if predicate is None else None).to_batches():
-            frame: Any = pl.from_arrow(batch)
-            frame = frame.filter(predicate) if predicate is not None else frame
-            frame = frame.select(columns) if columns is not None else frame
-            yield frame if left is None else frame.head(left)
-            left = None if left is None else left - frame.height
-            if left is not None and left <= 0:
-                return
+        _OPEN.add(this)
+        try:
+            _, batches = _narrowed(scan, needed, terms, rows if predicate is None else None).open_batches()
+            with closing(batches):
+                for batch in batches:
+                    frame: Any = pl.from_arrow(batch)
+                    frame = frame.filter(predicate) if predicate is not None else frame
+                    frame = frame.select(columns) if columns is not None else frame
+                    yield frame if left is None else frame.head(left)
+                    left = None if left is None else left - frame.height
+                    if left is not None and left <= 0:
+                        return
+        finally:
+            _OPEN.discard(this)
 
     options: dict[str, Any] = {"schema": empty.schema, "is_pure": scan.as_of is not None}
     if "explain_name" in inspect.signature(register_io_source).parameters:  # not in older versions
         options["explain_name"] = "hudistream"
     return register_io_source(read, **options)
+
+
+@atexit.register
+def _wait_for_reads() -> None:
+    """Waits until no thread of Polars is in a read.
+
+    A query that has its first rows ends before its reads do. A thread that comes back into an interpreter that is gone
+    ends the process with an error (PyGILState_Release).
+    """
+    if "polars" not in sys.modules:
+        return
+    never, end = threads.make_signal(), clock.monotonic_s() + _EXIT_S
+    while _OPEN and clock.monotonic_s() < end:
+        never.wait(_LEAVE_S)
+    never.wait(_LEAVE_S)
 
 
 def _narrowed(scan: Scan, columns: list[str] | None, terms: list[Term], limit: int | None) -> Scan:

@@ -50,7 +50,7 @@ class _Opened:
     is_chosen: bool = False
 
 
-def read_batches(plan: ScanPlan, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+def read_batches(plan: ScanPlan, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
     """Rows in the order of the plan's slices, as record batches with the columns `ScanPlan.shown`.
 
     Args:
@@ -104,8 +104,8 @@ def count_rows(plan: ScanPlan) -> int:
         if run[0].fragment is None:
             count += sum(len(rows) for rows in _read_alone(plan, run))
             continue
-        with _damage_named(plan, run), closing(_mask_scanner(plan, run).to_reader()) as reader:
-            count += sum(pc.sum(batch.column(0)).as_py() or 0 for batch in reader)
+        with _damage_named(plan, run), closing(_mask_scanner(plan, run).to_batches()) as batches:
+            count += sum(pc.sum(batch.column(0)).as_py() or 0 for batch in batches)
     return count
 
 
@@ -201,8 +201,9 @@ def _widens(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _filtered(plan: ScanPlan, run: Sequence[_Opened]) -> Generator[pa.Table, None, None]:
     """The rows wanted, a batch of Arrow's at a time."""
-    with closing(_scanner(plan, run).to_reader()) as reader:
-        for batch in reader:
+    # to_reader() starts the scan with the interpreter's lock held, and waits for threads that may wait for that lock
+    with closing(_scanner(plan, run).to_batches()) as batches:
+        for batch in batches:
             rows = pa.Table.from_batches([batch])
             yield rows.filter(rows.column(_WANTED)) if run[0].is_chosen else rows
 

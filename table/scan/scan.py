@@ -1,15 +1,16 @@
 """Scan: a query of a table as a value. It reads nothing before its rows are needed."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyarrow.fs import PyFileSystem
+from pyarrow.fs import FileSystem
 
+from table.columns.spilled_table import table_of
 from table.errors import HudiError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.notebook import ShownInNotebooks
@@ -24,6 +25,8 @@ from table.scan.predicate import Where
 from table.scan.read_plan import count_rows, read_batches, read_rows, reads_as
 from table.scan.split import ScanSplit
 from table.view.file_group import FileSlice
+
+_DUCKDB_BYTES = 256 * 1024 * 1024  # of rows that are held in memory for DuckDB
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +110,7 @@ class Scan(ShownInNotebooks):
 
     def __dir__(self) -> list[str]:
         """What an editor offers: not the plans, which are for engines."""
-        return [name for name in super().__dir__() if name not in {"plan", "plan_pinned"}]
+        return [name for name in super().__dir__() if name not in {"plan", "plan_pinned", "open_batches"}]
 
     def pinned_for(self, seconds: int) -> "Scan":
         """The same scan with another `pin_s`, for rows that are read long after the call.
@@ -139,8 +142,13 @@ class Scan(ShownInNotebooks):
 
     def to_batches(self) -> pa.RecordBatchReader:
         """Rows as a stream in bounded memory: some batches of some files are read ahead. Raises as `to_arrow`."""
+        shown, batches = self.open_batches()
+        return pa.RecordBatchReader.from_batches(shown, batches)
+
+    def open_batches(self) -> tuple[pa.Schema, Generator[pa.RecordBatch, None, None]]:
+        """As `to_batches`: the schema, and rows that the caller closes. Raises as `to_arrow`."""
         plan, pin = plan_pinned(self.table, self.plan, self.pin_s)
-        return pa.RecordBatchReader.from_batches(plan.shown, _while_pinned(read_batches(plan, self.limit), pin))
+        return plan.shown, _while_pinned(read_batches(plan, self.limit), pin)
 
     def to_dataset(self) -> ds.Dataset:
         """A ``pyarrow.dataset`` of the base files, for engines that push down columns and filters by themselves.
@@ -148,6 +156,10 @@ class Scan(ShownInNotebooks):
         Arrow passes over row groups by least and greatest values, in which no NaN counts. So a filter of the dataset
         that is true for NaN (``f != 3.0``, `is_nan`) can lose rows, and its ``count_rows(filter=…)`` can count NaN that
         do not match. For such a condition use `where` with `to_batches`, `to_arrow` or `count`.
+
+        Where Arrow does not read the store itself, give the dataset to nobody who calls ``Scanner.to_reader`` (DuckDB
+        does): that call can wait for ever, because it holds the interpreter's lock while files are opened in Python.
+        ``to_table``, ``to_batches`` and ``head`` release it.
 
         Raises:
             HudiError: as `plan`.
@@ -207,8 +219,10 @@ class Scan(ShownInNotebooks):
     def to_duckdb(self, connection: Any = None, name: str = "t") -> Any:
         """Registers the rows in a DuckDB connection as a view.
 
-        DuckDB reads the files when the view is queried, and pushes columns and filters down. If `to_dataset` is not
-        possible (a limit, files with other types), the rows are read at once.
+        Where Arrow itself reads the store (local disks), DuckDB reads the files when the view is queried, and pushes
+        columns and filters down. On other stores, or if `to_dataset` is not possible (a limit, log files, files with
+        other types), the rows are read at once, to local disk if they are more than 256 MiB: there `columns` and
+        `where` of the scan say what is read.
 
         Args:
             connection: of DuckDB; None: a new one, in memory.
@@ -227,12 +241,20 @@ class Scan(ShownInNotebooks):
             except ImportError as error:
                 raise ImportError("to_duckdb() needs DuckDB: pip install 'hudistream[duckdb]'") from error
             connection = duckdb.connect()
-        try:
-            rows: Any = self.to_dataset()
-        except HudiError:
-            rows = self.to_arrow()
-        connection.register(name, rows)
+        connection.register(name, self._rows_for_duckdb())
         return connection
+
+    def _rows_for_duckdb(self) -> ds.Dataset | pa.Table:
+        """Rows that DuckDB's threads read without Python.
+
+        DuckDB starts a scan by `Scanner.to_reader`, which holds the interpreter's lock while it waits for threads of
+        Arrow. If one of these has to open a file in Python, it waits for that lock, and neither goes on.
+        """
+        if self.table.storage.native_filesystem is not None:
+            with suppress(HudiError):
+                return self.to_dataset()
+        with self.to_batches() as batches:
+            return table_of(batches, batches.schema, _DUCKDB_BYTES)
 
     def splits(self) -> tuple[ScanSplit, ...]:
         """The scan in parts that any process can read: one for each file slice. Picklable.
@@ -265,11 +287,14 @@ def make_scan(
     return Scan(table, given, where, as_of, limit, meta_columns=meta_columns)  # type: ignore[arg-type] # Scan refuses a string
 
 
-def _while_pinned(batches: Iterator[pa.RecordBatch], pin: HeldPin) -> Iterator[pa.RecordBatch]:
+def _while_pinned(
+    batches: Generator[pa.RecordBatch, None, None], pin: HeldPin
+) -> Generator[pa.RecordBatch, None, None]:
     try:
-        for batch in batches:
-            pin.renew()
-            yield batch
+        with closing(batches):
+            for batch in batches:
+                pin.renew()
+                yield batch
     finally:
         pin.release()
 
@@ -295,7 +320,7 @@ def _dataset_of(plan: ScanPlan, *, counts: bool = False) -> ds.Dataset:
 
 
 def _fragment(
-    plan: ScanPlan, found: FileSlice, filesystem: PyFileSystem, *, counts: bool
+    plan: ScanPlan, found: FileSlice, filesystem: FileSystem, *, counts: bool
 ) -> ds.ParquetFileFragment | None:
     if found.log_files:
         raise UnsupportedTableError(

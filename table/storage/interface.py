@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
+from pyarrow.fs import FileSystem
 
 from table.errors import InvalidConfigError, StorageError
 from table.storage.byte_ranges import ByteRange
@@ -292,6 +293,11 @@ class Storage(VersionedFiles, ABC):
                 return source.read(end - start)  # type: ignore[no-any-return]
             except OSError as error:
                 raise failed("read", path, error) from error
+
+    @property
+    def native_filesystem(self) -> FileSystem | None:
+        """Arrow's own file system of the table's folder, which reads without Python. None: Arrow has none for it."""
+        return None
 
     @property
     def calls_at_once(self) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
+from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from table import clock
 from table.errors import InvalidConfigError, StorageError
@@ -122,7 +123,8 @@ class LocalStorage(Storage):
         try:
             if data or durable:
                 return self._create_by_link(full, data, durable=durable)
-            _with_folder(full, lambda: _create_empty(full))  # an empty file is never incomplete
+            # an empty file is never incomplete
+            _with_folder(full, lambda: os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)))
         except FileExistsError:
             return False
         except OSError as error:
@@ -305,6 +307,10 @@ class LocalStorage(Storage):
         except OSError as error:
             raise failed("open", path, error) from error
 
+    @property
+    def native_filesystem(self) -> FileSystem:  # noqa: D102
+        return SubTreeFileSystem(self.base_uri, LocalFileSystem())
+
     def open_output(self, path: str, stage: Stage | None = None) -> OutputFile:  # noqa: D102
         full = self._opened(path, stage)
         try:
@@ -352,10 +358,6 @@ def _with_folder(full: str, act: Callable[[], _Made]) -> _Made:
     except FileNotFoundError:
         os.makedirs(os.path.dirname(full), exist_ok=True)
         return act()
-
-
-def _create_empty(full: str) -> None:
-    os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
 
 def _write_file(full: str, data: bytes, *, durable: bool) -> None:

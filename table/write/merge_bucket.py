@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.columns.take import take_rows
 from table.config.merge_mode import MergeMode
 from table.files.base.continued import Continued
 from table.files.base.repeated_columns import file_schema, restamp_carried_rows
@@ -103,7 +104,7 @@ def _one_record_a_row(changes: Changes) -> Changes:
     matches = changes.matches
     if len(np.unique(matches)) == len(matches):
         return changes
-    incoming = changes.incoming.take(pa.array(matches))
+    incoming = take_rows(changes.incoming, matches)
     return Changes(incoming, changes.rows, np.arange(len(matches)), changes.removes[matches])
 
 

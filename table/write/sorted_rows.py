@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from table.columns.memory_size import rows_bytes
 from table.columns.spilled_run import SpilledRun
+from table.columns.take import take_rows
 from table.options.clustering_settings import Layout
 from table.write.row_order import Positions, order_of
 
@@ -85,7 +86,7 @@ class SortedRows:
         if self._spilled is None:
             rows = pa.concat_tables(self._held)
             self._held = []
-            yield rows if order is None else rows.take(pa.array(order))
+            yield rows if order is None else take_rows(rows, order)
         elif order is None:
             yield from self._spilled.read(0)
         else:
@@ -100,7 +101,7 @@ class SortedRows:
             for lot in sorted(by_lot.groups):
                 rows = pa.concat_tables(list(by_lot.read(lot)))
                 at = np.argsort(rows.column(_POSITION).to_numpy(), kind="stable")
-                yield rows.drop_columns([_POSITION]).take(pa.array(at))
+                yield take_rows(rows.drop_columns([_POSITION]), at)
 
 
 def _in_lots(raw: SpilledRun[int], positions: Positions, lots: int) -> Iterator[tuple[int, pa.Table]]:
@@ -111,4 +112,4 @@ def _in_lots(raw: SpilledRun[int], positions: Positions, lots: int) -> Iterator[
         lot_of = mine * lots // len(positions)
         numbered = rows.append_column(_POSITION, pa.array(mine))
         for lot in np.unique(lot_of).tolist():
-            yield lot, numbered.take(pa.array(np.flatnonzero(lot_of == lot)))
+            yield lot, take_rows(numbered, np.flatnonzero(lot_of == lot))

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
+from table.columns.take import take_rows
 from table.errors import StorageError
 from table.files.base.continued import Continued, continue_file
 from table.files.base.stored_file import StoredBaseFile
@@ -105,7 +106,7 @@ class InsertMerger:
         hit = np.flatnonzero(found >= 0)
         fresh = np.setdiff1d(np.arange(len(rows)), found[hit])
         changes = Changes(rows, hit, found[hit], np.zeros(len(rows), np.bool_))
-        return merge_bucket(self._context, self._bucket, self._attempt, changes, rows.take(pa.array(fresh, pa.int64())))
+        return merge_bucket(self._context, self._bucket, self._attempt, changes, take_rows(rows, fresh))
 
     def abandon(self) -> None:
         """Does nothing: no file is open between the calls."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from table import clock
+from table.columns.take import take_rows
 from table.errors import StorageError
 from table.files.base.summary import BaseFileSummary
 from table.files.column_ranges import Ranges, ranges_of_rows
@@ -74,7 +75,7 @@ def with_positions(changes: Changes, base_file: str | None) -> tuple[Changes, Re
     count, base = len(changes.incoming), parse_base_file(base_file or "")
     if base is None or len(changes.rows) != count or len(np.unique(changes.matches)) != count:
         return changes, None
-    incoming, removes = changes.incoming.take(pa.array(changes.matches)), changes.removes[changes.matches]
+    incoming, removes = take_rows(changes.incoming, changes.matches), changes.removes[changes.matches]
     positions = RecordPositions(base.instant_time, changes.rows)
     return Changes(incoming, changes.rows, np.arange(count), removes), positions
 

@@ -382,3 +382,17 @@ def test_frames_of_pandas_without_rows_or_types_are_taken(tmp_path):
     assert dict(zip(found["id"].to_pylist(), found["n"].to_pylist(), strict=True)) == {
         "a": 7, "b": None, "c": None, "d": 8, "e": 2**63 - 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("memory_bytes", ["134217728", "1"], ids=["in memory", "on local disk"])
+def test_keys_that_no_array_can_hold_are_refused_by_the_name_of_their_file_group(tmp_path, monkeypatch, memory_bytes):
+    from table.files.base import file_keys
+
+    path = str(tmp_path / "t")
+    with ArrowSink(path, {"hudistream.task.memory.bytes": memory_bytes}, key="id", order_by="ts") as sink:
+        sink.write(pa.table({"id": ["a"], "ts": [1]}))
+        monkeypatch.setattr(file_keys, "MOST_KEY_BYTES", 1000)
+        with pytest.raises(InvalidRecordError, match=r"take \d+ bytes, and 1000 is the most: write smaller") as raised:
+            sink.write(pa.table({"id": [f"k{n:050}" for n in range(30)], "ts": [2] * 30}))
+        assert HudiTable.open(path).files()["file_id"][0].as_py() in str(raised.value)
+        assert read_table(path).num_rows == 1

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from table.errors import InvalidRecordError
 from table.files.base.hudi_footer import filter_of_footer, key_range, stored_bounds
 from table.files.bloom import bloom_filter
 from table.files.bloom.bloom_filter import AnyBloomFilter
@@ -11,6 +12,25 @@ from table.files.parquet.footer import Footer
 from table.options.groups import BaseFileSettings
 
 Keys = list[pa.Array]
+
+MOST_KEY_BYTES = 2**31 - 1  # an array of Arrow holds no more text, and the keys of a file are looked up as one array
+
+
+def check_keys_fit(key_bytes: int) -> None:
+    """Refuses more record keys in one file than can be looked up.
+
+    Args:
+        key_bytes: bytes of the keys that a batch, or a service, brings to the file.
+
+    Raises:
+        InvalidRecordError: it names the limit and the ways out.
+    """
+    if key_bytes > MOST_KEY_BYTES:
+        raise InvalidRecordError(
+            f"the record keys for one file take {key_bytes} bytes, and {MOST_KEY_BYTES} is the most: write smaller "
+            "batches, or make smaller file groups (hoodie.parquet.max.file.size, hoodie.bucket.index.num.buckets); "
+            "nothing of the batch is visible"
+        )
 
 
 class FileKeys:
@@ -33,6 +53,7 @@ class FileKeys:
         self._bounds = stored_bounds(older) if older is not None and knows_bounds else None
         self._carried: Keys = []
         self._new: Keys = []
+        self._new_bytes = 0
         self.written: Keys = []
 
     def add(self, keys: Keys, *, carried: bool) -> None:
@@ -41,7 +62,13 @@ class FileKeys:
         Args:
             keys: string arrays without nulls.
             carried: whether the older file's filter holds them.
+
+        Raises:
+            InvalidRecordError: as `check_keys_fit`.
         """
+        if not carried:
+            self._new_bytes += sum(int(part.nbytes) for part in keys)
+            check_keys_fit(self._new_bytes)
         self.written.extend(keys)
         (self._carried if carried else self._new).extend(keys)
 

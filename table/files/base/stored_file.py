@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from table.columns.conform import conform
+from table.columns.take import take_rows
 from table.errors import CorruptFileError
 from table.files.base.repeated_columns import REPEATED_META_COLUMNS
 from table.files.column_ranges import ColumnRange, ranges_of_file
@@ -33,6 +34,7 @@ _TAKEN_ROWS = 16_384  # rows of a piece where only some of its rows are wanted
 _FIRST_READ_BYTES = 64 * 1024
 _SMALL_DICTIONARY_BYTES = 256 * 1024  # compressed: some ten thousand values
 _PIECE_BYTES = 4 * 1024 * 1024
+_MOST_BATCH_BYTES = 256 * 1024 * 1024  # of rows whose values are large, as Parquet encodes them
 
 Positions = npt.NDArray[np.int64]
 
@@ -245,7 +247,7 @@ class StoredBaseFile:
             first, last = np.searchsorted(positions, [at, at + len(rows)])
             if first < last:
                 with self._damage_named():
-                    taken = conform(rows.take(pa.array(positions[first:last] - at)), schema)
+                    taken = conform(take_rows(rows, positions[first:last] - at), schema)
                 yield taken
             at += len(rows)
             if last == len(positions):
@@ -265,7 +267,7 @@ class StoredBaseFile:
         Args:
             names: the wanted columns; columns that the file lacks are left out.
             groups: numbers of the wanted row groups; None means all.
-            batch_rows: most rows of a piece.
+            batch_rows: most rows of a piece; there are fewer where rows are large.
             use_threads: decode columns on all cores.
             dictionaries: top-level columns of text to read as dictionaries, besides the repeated meta columns.
 
@@ -275,7 +277,8 @@ class StoredBaseFile:
         file = self._file(dictionaries)
         columns = [name for name in names if name in self._names]
         try:
-            for batch in file.iter_batches(batch_rows, row_groups=groups, columns=columns, use_threads=use_threads):
+            most = min(batch_rows, _rows_within(file.metadata, _MOST_BATCH_BYTES))
+            for batch in file.iter_batches(most, row_groups=groups, columns=columns, use_threads=use_threads):
                 yield pa.Table.from_batches([batch])
         except pa.ArrowException as error:
             raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
@@ -302,3 +305,12 @@ class StoredBaseFile:
         """Record keys of row groups (string arrays)."""
         schema = pa.schema([pa.field(RECORD_KEY, pa.string())])
         return [chunk for rows in self.read_batches(schema, groups) for chunk in rows.column(0).chunks]
+
+
+def _rows_within(metadata: pq.FileMetaData, most_bytes: int) -> int:
+    """How many rows of the row group with the largest ones take so many bytes; at least one."""
+    sizes = [
+        metadata.row_group(number).total_byte_size // max(1, metadata.row_group(number).num_rows)
+        for number in range(metadata.num_row_groups)
+    ]
+    return max(1, most_bytes // max(1, max(sizes, default=1)))

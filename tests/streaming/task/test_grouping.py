@@ -1,5 +1,6 @@
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from streaming.plan.columns import SLOT_COLUMN
 from streaming.task import grouping
-from streaming.task.grouping import group_by_slot, split_in_order
+from streaming.task.grouping import group_by_slot, group_rows, split_in_order
 from table.schema.avro_schema import PARTITION_PATH
 
 ROW = st.tuples(st.sampled_from(["", "a", "b", "a/b", None]), st.integers(0, 3))
@@ -67,3 +68,10 @@ def test_one_slot_is_passed_on_without_the_disk(monkeypatch):
     pieces = list(group_by_slot(batches_of([("a", 0)] * 50, 5), 300))
     assert sum(len(rows) for _, _, rows in pieces) == 50
     assert len(pieces) == 5
+
+
+def test_rows_that_pass_keep_none_of_the_rows_that_they_came_with():
+    text, numbers = pa.array(["x" * 10_000] * 64), np.arange(64)
+    pieces = [(pa.table({"v": text}).take(pa.array(numbers)), numbers // 2) for _ in range(4)]
+    first = next(rows for number, rows in group_rows(iter(pieces), 1) if number == 0)
+    assert (len(first), first.get_total_buffer_size() < 3 * first.nbytes) == (2, True)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from engine import Engine
 
-from table import HudiTable, scan_hudi
+from table import HudiTable, scan_hudi, threads
 from table.scan import polars_source
 from table.scan.polars_source import _terms_of
 
@@ -124,3 +124,31 @@ def test_polars_takes_nan_for_the_greatest_number(tmp_path, condition):
     found = scan_hudi(path).filter(condition).collect()
     assert found.equals(pl.from_arrow(HudiTable.open(path).scan().to_arrow()).filter(condition))
     assert "a" in found["id"]
+
+
+def test_the_end_of_a_process_waits_for_a_read_whose_query_has_ended(path, monkeypatch):
+    """A thread of Polars that came back into an interpreter that is gone would end the process with an error."""
+    entered, may_end, ended = threads.make_signal(), threads.make_signal(), threads.make_signal()
+
+    class Slow:
+        def open_batches(self):
+            def batches():
+                entered.set()
+                may_end.wait(10)
+                yield from ()
+
+            return None, batches()
+
+    monkeypatch.setattr(polars_source, "_narrowed", lambda *given: Slow())
+    query = threads.start_thread(lambda: scan_hudi(path).collect(), "query")
+    assert entered.wait(10)
+    waiting = threads.start_thread(lambda: (polars_source._wait_for_reads(), ended.set()), "end")
+    assert not ended.wait(0.1)
+    may_end.set()
+    assert ended.wait(1)
+    query.join()
+    waiting.join()
+    assert not polars_source._OPEN
+    scan_hudi(path).filter(pl.col("ts") > 3).head(1).collect()
+    polars_source._wait_for_reads()
+    assert not polars_source._OPEN

@@ -1,9 +1,15 @@
 """Scans: rows by columns, condition, time and limit, in every form; what is pruned; parts that travel."""
 
+import dataclasses
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pytest
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse
@@ -236,6 +242,47 @@ def test_pandas_polars_and_duckdb_get_the_same_rows(lake):
     assert connection.sql("select count(*), sum(w) from t where w > 3").fetchall() == [(16, sum(range(4, 20)))]
     lake.scan(["id"], limit=5).to_duckdb(connection, "few")
     assert connection.sql("select count(*) from few").fetchall() == [(5,)]
+
+
+def test_duckdb_gets_nothing_that_its_threads_read_in_python(lake, monkeypatch):
+    """It starts a scan with the lock of the interpreter held, and so can wait for ever for a file opened in Python."""
+    from pyarrow.fs import PyFileSystem
+
+    given = []
+
+    class Connection:
+        def register(self, name, rows):
+            given.append(rows)
+
+    lake.scan().to_duckdb(Connection())
+    assert isinstance(given[0], ds.Dataset)
+    assert not isinstance(given[0].filesystem, PyFileSystem)
+    assert given[0].to_table().num_rows == lake.scan().count()
+    # a store that Arrow does not know
+    remote = HudiTable.open(lake.storage.base_uri)
+    elsewhere = FaultyStorage(remote.storage, Fuse())
+    Scan(dataclasses.replace(remote, storage=elsewhere)).to_duckdb(Connection())
+    assert isinstance(given[1], pa.Table)
+    assert given[1].num_rows == lake.scan().count()
+
+
+@pytest.mark.parametrize("seconds", ["2", pytest.param("1800", marks=pytest.mark.slow)])
+def test_every_query_of_every_engine_ends_and_so_does_the_process(seconds):
+    """In a process of its own, which must end as it should: threads of engines may still run then."""
+    require("polars")
+    require("duckdb")
+    script = Path(__file__).parents[2] / "support" / "random_queries.py"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(
+        [sys.executable, script, seconds],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=int(seconds) + 120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout.splitlines()[-1]) > 0
 
 
 def test_rows_are_counted_with_and_without_log_files(lake, tmp_path):

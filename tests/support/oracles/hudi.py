@@ -77,7 +77,7 @@ class Hudi:
         return answer["ok"]
 
     def read(self, path, options=None, columns=None, where=None):
-        """Rows of a table as dictionaries, values as the golden files spell them."""
+        """Rows of a table as dictionaries, values as the golden files spell them. Columns are names or expressions."""
         return self._call(do="read", path=str(path), options=options, columns=columns, where=where)
 
     def read_by_either(self, path, options=None):

@@ -84,7 +84,7 @@ def do_read(spark, path, options=None, columns=None, where=None):
     if where:
         frame = frame.where(where)
     if columns:
-        frame = frame.select(*columns)
+        frame = frame.selectExpr(*columns)
     return [plain(row) for row in frame.collect()]
 
 

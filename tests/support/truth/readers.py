@@ -231,6 +231,12 @@ class HudiRs(Scan):
         return (name, operator, str(value))
 
 
+def as_expressions(asked, question):
+    """The columns, in Spark's SQL; times as numbers, for Python's Spark cannot collect one of the year 1."""
+    names, kinds = asked.names(question), asked.state(question).kinds
+    return [f"unix_micros(`{name}`) AS `{name}`" if kinds[name] == "time" else f"`{name}`" for name in names]
+
+
 class SparkReader(Scan):
     """`read_hudi`: the condition is given to it, as tuples.
 
@@ -257,10 +263,7 @@ class SparkReader(Scan):
         return self.collected(self.frame(asked, question, question.where), asked, question)
 
     def collected(self, frame, asked, question):
-        names = asked.names(question)
-        moments = [name for name in names if asked.state(question).kinds[name] == "time"]
-        chosen = [f"unix_micros(`{name}`) AS `{name}`" if name in moments else f"`{name}`" for name in names]
-        return [row.asDict(recursive=True) for row in frame.selectExpr(*chosen).collect()]
+        return [row.asDict(recursive=True) for row in frame.selectExpr(*as_expressions(asked, question)).collect()]
 
 
 class SparkFilter(SparkReader):
@@ -304,8 +307,7 @@ class RealHudi(Scan):
             options["as.of.instant"] = asked.as_of(question)
         kinds = asked.state(question).kinds
         where = None if question.where is None else as_sql(question.where, kinds, SPARK)
-        found = self._hudi.read(asked.path, options, list(asked.names(question)), where)
-        return [row if isinstance(row, dict) else dict(zip(asked.names(question), row, strict=True)) for row in found]
+        return self._hudi.read(asked.path, options, as_expressions(asked, question), where)
 
 
 PLAIN = (Scan(), Batches(), Splits(), Count(), Dataset(), DuckDB(), Polars(), HudiRs())

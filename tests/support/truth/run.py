@@ -88,7 +88,7 @@ def judge_cases(judges, seeds, until_s, every=1):
             try:
                 outcome = judge.run(case)
             except Exception:  # of the machine itself: the other seeds are judged all the same
-                told = traceback.format_exc()[-2000:]
+                told = traceback.format_exc(limit=-1).replace(ROOT, "")
                 print(f"seed {seed}: {told}", flush=True)
                 found.append({"seed": seed, "who": "the machine", "found": told, "case": repr(case)})
                 continue

@@ -280,7 +280,7 @@ BY_SEED = {
         "14: a compaction knows every write before it", worlds.build_scheduled, 39, "8",
     ),
     "a pin that a clean did not see, layout 2": (
-        "10: a reader looks for cleans behind its pin", worlds.build_slow_readers, 3, "8",
+        "10: a reader looks for cleans behind its pin", worlds.build_slow_readers, 13, "8",
     ),
     "two ends, layout 2": ("3: one object decides how an instant ends", worlds.build_crowd, 4, "8"),
     "a pinned file, layout 2": ("10: cleaning reads the pins", worlds.build_readers, 11, "8"),

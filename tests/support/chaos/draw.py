@@ -104,6 +104,8 @@ def options(drawn, writer):
         "hoodie.write.table.version": str(drawn.version),
         "hoodie.index.type": drawn.index,
         "hoodie.bucket.index.num.buckets": "2",
+        # inserts that could come twice are refused in the logs of buckets
+        "hoodie.merge.allow.duplicate.on.inserts": str(not (drawn.mor and drawn.index == "BUCKET")).lower(),
         "hoodie.bloom.index.update.partition.path": "false",
         "hoodie.simple.index.update.partition.path": "false",
         "hoodie.datasource.write.streaming.checkpoint.identifier": f"stream-{writer}",

@@ -843,10 +843,13 @@ def build_listed(seed, *, has_statistics=False, has_record_index=False, is_of_lo
 
 def _draw_logs(r, delta_commits=("1", "2", "3")):
     """Options of a merge-on-read table; the choices of how many delta commits make a compaction due."""
+    index = r.choice(("BLOOM", "BUCKET"))
     return {
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
+        "hoodie.index.type": index,
         "hoodie.bucket.index.num.buckets": "1",
+        # inserts that could come twice are refused there
+        "hoodie.merge.allow.duplicate.on.inserts": str(index != "BUCKET").lower(),
         "hoodie.compact.inline.max.delta.commits": r.choice(delta_commits),
     }
 

@@ -71,7 +71,7 @@ OFFSETS = pa.py_buffer(np.arange(AT_ONCE + 1, dtype=np.int32) * WIDTH)
 
 
 def text(number, ts):
-    return (f"{number}-{ts}-" * WIDTH)[:WIDTH]
+    return (f"{number}-{ts}-" * (WIDTH // 4))[:WIDTH]
 
 
 def batches(ts):

@@ -303,7 +303,7 @@ BY_SEED = {
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 111),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 41),
     "files of a second attempt": ("17: an attempt deletes nothing before its end", worlds.build_clustered_beside, 15),
-    "keys that come back": ("18: changes go where a key has its row", worlds.build_indexed_logs, 41),
+    "keys that come back": ("18: changes go where a key has its row", worlds.build_indexed_logs, 6),
     "keys of logs": ("18: a log tells which keys come and go", worlds.build_indexed_logs, 0),
     "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 292),
 }  # fmt: skip

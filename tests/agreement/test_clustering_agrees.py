@@ -101,7 +101,7 @@ def test_later_versions(partners, tmp_path, utc, version, table_type):
 @pytest.mark.parametrize(
     ("version", "table_type"),
     [
-        (6, "COPY_ON_WRITE"),
+        pytest.param(6, "COPY_ON_WRITE", marks=SLOW),  # batches between a plan and its execution are the quick one
         pytest.param(6, "MERGE_ON_READ", marks=SLOW),
         pytest.param(8, "COPY_ON_WRITE", marks=SLOW),
         pytest.param(8, "MERGE_ON_READ", marks=SLOW),

@@ -32,7 +32,7 @@ def rows_of(found):
 
 
 @pytest.mark.parametrize("version", quick(1, [6, 8, 9]))
-@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+@pytest.mark.parametrize("table_type", quick(1, ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_other_readers_read_times_that_were_rounded_down(partners, tmp_path, version, table_type):
     path = str(tmp_path / "t")
     options = {**form_of(version, table_type), "hoodie.datasource.compaction.async.enable": "false"}

@@ -150,7 +150,8 @@ def as_table(rows):
     return pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows])
 
 
-@pytest.mark.parametrize(("version", "partner"), quick(1, [(8, 8), (9, 9), (9, "1.1.1"), (6, 6)]))
+@pytest.mark.slow  # the turns of a copy-on-write table are the quick ones
+@pytest.mark.parametrize(("version", "partner"), [(8, 8), (9, 9), (9, "1.1.1"), (6, 6)])
 def test_turns_with_the_record_index_of_a_merge_on_read_table(version, partner, partners, tmp_path, utc):
     """Updates and deletes, ordered and late ones, of each in log files; compactions of each; keys that come back."""
     path, hudi = str(tmp_path / "t"), partners[partner]

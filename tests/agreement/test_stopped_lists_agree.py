@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from engine import rows
 from indexed_crash import FIRST, SECOND, build, clean_and_compact, stopped_copies, written
-from tiers import quick
 from turns import COLUMNS, write_theirs
 
 from table import read_table
@@ -71,7 +70,8 @@ def see_each(hudi, tmp_path, path, step, act, goes_on):
     return seen
 
 
-@pytest.mark.parametrize(("version", "table_type", "step"), quick(1, FORMS))
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "table_type", "step"), FORMS)
 def test_a_batch(version, table_type, step, partners, tmp_path, utc):
     path, hudi = str(tmp_path / "t"), partners[version]
     for number in range(2):  # the second makes the lists

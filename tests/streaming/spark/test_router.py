@@ -596,7 +596,9 @@ def last_of(root, name):
     return find_last_batch(Snapshot.load(HudiTable.open(os.path.join(root, name))), DEFAULT_SINK_ID)
 
 
-@pytest.mark.parametrize("small_bytes", [0, 1 << 30], ids=["on the cluster", "in the driver"])
+@pytest.mark.parametrize(
+    "small_bytes", [pytest.param(0, marks=pytest.mark.slow), 1 << 30], ids=["on the cluster", "in the driver"]
+)
 def test_a_router_records_offsets_as_sinks_do(spark, tmp_path, monkeypatch, small_bytes):
     monkeypatch.setattr(hudi_router, "_SMALL_BYTES", small_bytes)
     patient(monkeypatch)

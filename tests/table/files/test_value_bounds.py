@@ -422,6 +422,7 @@ def check_hudi_skips_right(hudi, path):
 
 
 @pytest.mark.hudi
+@pytest.mark.slow  # Hudi skips files by our statistics in tests/agreement/test_lists_kept_agree.py
 def test_hudis_column_statistics_are_right(hudi, tmp_path):
     check_hudi_skips_right(hudi, str(tmp_path / "t"))
 

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from snapshots import list_snapshot_files
 from stream import OPTIONS, expected, frame, keys, run, source
+from tiers import quick
 
 from streaming import HudiSink
 from table import InvalidConfigError
@@ -30,7 +31,7 @@ def overlaps(found):
     return sum(before[1] >= after[0] for before, after in itertools.pairwise(found))
 
 
-@pytest.mark.parametrize("mode", SortMode)
+@pytest.mark.parametrize("mode", quick(2, SortMode))
 def test_sort_modes_by_hudis_names(spark, tmp_path, mode):
     path = str(tmp_path / "t")
     options = {**OPTIONS, "hoodie.bulkinsert.sort.mode": mode, "hoodie.bulkinsert.shuffle.parallelism": "4",

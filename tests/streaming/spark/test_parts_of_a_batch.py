@@ -14,7 +14,7 @@ def wanted(name):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick(6, CASES))
 def test_the_parts_of_a_batch_are_refused_and_repeats_are_not(spark, tmp_path, name):
     assert outcome(spark, str(tmp_path), name) == wanted(name)
 

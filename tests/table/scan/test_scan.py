@@ -218,7 +218,8 @@ def test_files_with_other_types_are_conformed(tmp_path):
     path = str(tmp_path / "t")
     Engine(path).write(None, rows(range(9)).append_column("n", pa.array(range(9), pa.int32())))
     second = rows(range(9, 12)).append_column("n", pa.array([9.5, 10.5, 11.5], pa.float64()))
-    Engine(path, {"hoodie.parquet.small.file.limit": "0"}).write(None, second)
+    widens = {"hudistream.schema.integers.to.floats": "true"}
+    Engine(path, {"hoodie.parquet.small.file.limit": "0", **widens}).write(None, second)
     table = HudiTable.open(path)
     scan = table.scan(["id", "n"], [("n", ">=", 7)])
     expected = {("k7", 7.0), ("k8", 8.0), ("k9", 9.5), ("k10", 10.5), ("k11", 11.5)}

@@ -28,7 +28,7 @@ from table.options.lock_settings import LockSettings
 from table.options.values import OneOf
 from table.scan.as_of import AsOf
 from table.scan.change_range import EARLIEST, newest_settled
-from table.scan.feed.choices import FeedChoices, Moves, MovesName
+from table.scan.feed.choices import Moves, MovesName, choices_of
 from table.scan.feed.feed import ChangeFeed
 from table.scan.feed.follow import follow
 from table.scan.lookup import lookup
@@ -296,18 +296,10 @@ class HudiTable(hudi_table.HudiTable):
             InvalidConfigError: as in `scan`; or `moves` is another text.
         """
         start = since if since is not None else EARLIEST
-        given: dict[str, Any] = {
-            "deletes": deletes,
-            "before": before,
-            "each_commit": each_commit,
-            "unchanged": unchanged,
-        }
-        said = {name: value for name, value in given.items() if value is not None}
-        if moves is not None:
-            said["moves"] = OneOf(Moves, what="choice").read("moves", moves)
-        if not said:
+        choices = choices_of(deletes=deletes, before=before, each_commit=each_commit, moves=moves, unchanged=unchanged)
+        if choices is None:
             return replace(make_scan(self, columns, where, until, limit, meta_columns=True), since=start)
-        return ChangeFeed(self, start, until, columns, where, limit, FeedChoices(**said))  # type: ignore[arg-type] # it checks
+        return ChangeFeed(self, start, until, columns, where, limit, choices)  # type: ignore[arg-type] # it checks
 
     def follow(  # noqa: PLR0913 one parameter per thing that users say; all but the first by name
         self,
@@ -349,8 +341,8 @@ class HudiTable(hudi_table.HudiTable):
             InvalidConfigError: an argument does not fit; or the changes behind `since` cannot be read any more, as in
                 `changes`.
         """
-        how = OneOf(Moves, what="choice").read("moves", moves)
-        choices = FeedChoices(deletes, before, each_commit, how, unchanged)
+        choices = choices_of(deletes=deletes, before=before, each_commit=each_commit, moves=moves, unchanged=unchanged)
+        assert choices is not None
         start = since if since is not None else EARLIEST
         return follow(ChangeFeed(self, start, None, columns, where, None, choices), wait_s, most_commits)  # type: ignore[arg-type] # it checks
 

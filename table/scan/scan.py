@@ -17,6 +17,7 @@ from table.notebook import ShownInNotebooks
 from table.scan.arrow_filesystem import arrow_filesystem
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.explain_scan import ScanExplanation, explain_plan
+from table.scan.frames import GivesFrames
 from table.scan.hidden_floats import PARQUET, counts_right, unseen_groups
 from table.scan.partition_guarantee import partition_guarantee
 from table.scan.pinned import DEFAULT_LIFETIME_S, HeldPin, pinned, plan_pinned
@@ -30,7 +31,7 @@ _DUCKDB_BYTES = 256 * 1024 * 1024  # of rows that are held in memory for DuckDB
 
 
 @dataclass(frozen=True, eq=False)
-class Scan(ShownInNotebooks):
+class Scan(GivesFrames, ShownInNotebooks):
     """Rows of a snapshot, or of a range of commits. Immutable and picklable. Each method that returns rows plans again.
 
     Attributes:
@@ -175,31 +176,6 @@ class Scan(ShownInNotebooks):
         except BaseException:
             pin.release()
             raise
-
-    def to_pandas(self, **options: Any) -> Any:
-        """All rows as a pandas DataFrame.
-
-        Args:
-            options: of ``pyarrow.Table.to_pandas``.
-
-        Raises:
-            HudiError: as `to_arrow`.
-            ImportError: pandas is not installed.
-        """
-        return self.to_arrow().to_pandas(**options)
-
-    def to_polars(self) -> Any:
-        """All rows as a Polars DataFrame.
-
-        Raises:
-            HudiError: as `to_arrow`.
-            ImportError: Polars is not installed (``pip install 'hudistream[polars]'``).
-        """
-        try:
-            import polars as pl  # noqa: PLC0415 an extra
-        except ImportError as error:
-            raise ImportError("to_polars() needs Polars: pip install 'hudistream[polars]'") from error
-        return pl.from_arrow(self.to_arrow())
 
     def count(self) -> int:
         """How many rows there are. Without log files and without a condition, only footers are read.

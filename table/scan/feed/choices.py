@@ -1,12 +1,13 @@
 """What a change feed shows, as a value; and the columns of its rows (pure)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from table.config.choice import Choice
 from table.errors import InvalidConfigError
+from table.options.values import OneOf
 
 OPERATION = "_change_operation"
 INSTANT = "_change_instant"
@@ -42,6 +43,22 @@ class FeedChoices:
     each_commit: bool = False
     moves: Moves = Moves.UPDATE
     unchanged: bool = True
+
+
+def choices_of(*, moves: Moves | MovesName | None = None, **given: bool | None) -> FeedChoices | None:
+    """The choices that a user names; None where none is named.
+
+    Args:
+        moves: as in `FeedChoices`, or its text.
+        given: the other choices by name; None: the default.
+
+    Raises:
+        InvalidConfigError: `moves` is another text.
+    """
+    said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if moves is not None:
+        said["moves"] = OneOf(Moves, what="choice").read("moves", moves)
+    return FeedChoices(**said) if said else None
 
 
 def shown_schema(columns: pa.Schema, choices: FeedChoices) -> pa.Schema:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -14,13 +13,14 @@ from table.scan.change_range import EARLIEST
 from table.scan.feed.choices import FeedChoices, shown_schema
 from table.scan.feed.part import FeedPart
 from table.scan.feed.plan import FeedPlan, plan_feed
+from table.scan.frames import GivesFrames
 from table.scan.pinned import DEFAULT_LIFETIME_S, HeldPin, plan_pinned
 from table.scan.plan import checked_names, load_read_schema
 from table.scan.predicate import Where
 
 
 @dataclass(frozen=True, eq=False)
-class ChangeFeed(ShownInNotebooks):
+class ChangeFeed(GivesFrames, ShownInNotebooks):
     """The changes of a range of commits, one row a change. Immutable and picklable. Each method plans again.
 
     A row has the columns:
@@ -124,31 +124,6 @@ class ChangeFeed(ShownInNotebooks):
         """Changes as a stream: the rows of one file group that changed are in memory. Raises as `to_arrow`."""
         plan, pin = self.plan_pinned()
         return pa.RecordBatchReader.from_batches(plan.shown, _limited(_while_pinned(plan, pin), self.limit))
-
-    def to_pandas(self, **options: Any) -> Any:
-        """All changes as a pandas DataFrame.
-
-        Args:
-            options: of ``pyarrow.Table.to_pandas``.
-
-        Raises:
-            HudiError: as `to_arrow`.
-            ImportError: pandas is not installed.
-        """
-        return self.to_arrow().to_pandas(**options)
-
-    def to_polars(self) -> Any:
-        """All changes as a Polars DataFrame.
-
-        Raises:
-            HudiError: as `to_arrow`.
-            ImportError: Polars is not installed (``pip install 'hudistream[polars]'``).
-        """
-        try:
-            import polars as pl  # noqa: PLC0415 an extra
-        except ImportError as error:
-            raise ImportError("to_polars() needs Polars: pip install 'hudistream[polars]'") from error
-        return pl.from_arrow(self.to_arrow())
 
     def splits(self) -> tuple[FeedPart, ...]:
         """The feed in parts that any process can read, one commit after the other if `FeedChoices.each_commit`.

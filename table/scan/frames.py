@@ -1,0 +1,40 @@
+"""Rows as data frames of other libraries, for what gives its rows as an Arrow table."""
+
+from typing import Any
+
+import pyarrow as pa
+
+
+class GivesFrames:
+    """A query whose rows also come as a DataFrame of pandas or Polars."""
+
+    __slots__ = ()
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory."""
+        raise NotImplementedError
+
+    def to_pandas(self, **options: Any) -> Any:
+        """All rows as a pandas DataFrame.
+
+        Args:
+            options: of ``pyarrow.Table.to_pandas``.
+
+        Raises:
+            HudiError: as `to_arrow`.
+            ImportError: pandas is not installed.
+        """
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """All rows as a Polars DataFrame.
+
+        Raises:
+            HudiError: as `to_arrow`.
+            ImportError: Polars is not installed (``pip install 'hudistream[polars]'``).
+        """
+        try:
+            import polars as pl  # noqa: PLC0415 an extra
+        except ImportError as error:
+            raise ImportError("to_polars() needs Polars: pip install 'hudistream[polars]'") from error
+        return pl.from_arrow(self.to_arrow())

@@ -13,6 +13,7 @@ from table.files.parquet.thrift_compact import I32, Field, Struct, decode_struct
 
 # PageHeader of parquet.thrift
 STORED_BYTES, CHECKSUM = 3, 4
+_USUAL_HEADER_BYTES = 1024  # tried first: bytes are copied to be decoded
 _MOST_HEADER_BYTES = 1 << 20  # a header holds bounds, which are cut to some hundred bytes by most writers
 
 
@@ -72,6 +73,17 @@ def _read_header(data: bytes, at: int) -> tuple[Struct, int]:
     except IndexError as error:
         raise CorruptFileError("the header of a page is cut short") from error
     return decode_struct(data[at:end]), end
+
+
+def _find_header(view: memoryview) -> tuple[Struct, int] | None:
+    """The header at the beginning, and where it ends; None where it is not there as a whole."""
+    for most in (_USUAL_HEADER_BYTES, _MOST_HEADER_BYTES):
+        try:
+            return _read_header(bytes(view[:most]), 0)
+        except CorruptFileError:
+            if len(view) <= most:
+                break
+    return None
 
 
 def _stored_bytes(header: Struct) -> int:
@@ -142,14 +154,13 @@ class ChunkProof:
 
     def _begin(self, view: memoryview) -> memoryview:
         """Reads a header; if it is not there as a whole, the bytes are kept for the next piece."""
-        data = bytes(view[:_MOST_HEADER_BYTES])
-        try:
-            header, end = _read_header(data, 0)
-        except CorruptFileError:
-            if not self._left or len(data) == _MOST_HEADER_BYTES:
-                raise CorruptFileError(f"{self._name} has a chunk whose pages cannot be told apart") from None
+        found = _find_header(view)
+        if found is None:
+            if not self._left or len(view) >= _MOST_HEADER_BYTES:
+                raise CorruptFileError(f"{self._name} has a chunk whose pages cannot be told apart")
             self._held = bytes(view)
             return view[len(view) :]
+        header, end = found
         with fields_of_known_types():
             self._expected = int(header[CHECKSUM].value) & 0xFFFFFFFF if CHECKSUM in header else None
         self._page_left, self._sum = _stored_bytes(header), 0

@@ -15,8 +15,9 @@ from table import read_table
 from table.errors import CorruptFileError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.log.framing import BlockType, scan_blocks
-from table.files.parquet.page_checksums import CHECKSUM, ChunkProof, split_pages, summed_again
+from table.files.parquet.page_checksums import CHECKSUM, ChunkProof, signed_checksum, split_pages, summed_again
 from table.files.parquet.row_groups import chunk_extent, chunk_path, chunks_of
+from table.files.parquet.thrift_compact import BINARY, I32, STRUCT, Field, encode_struct
 from table.services.check.check import check
 from table.storage.local import LocalStorage
 from table.user_table import HudiTable
@@ -109,6 +110,19 @@ def test_a_flipped_bit_is_found_however_the_bytes_come(cuts, bit, at):
     damaged[data.index(stored) + int(at * len(stored))] ^= 1 << bit
     with pytest.raises(CorruptFileError, match="f has a page that differs from its checksum"):
         taken(bytes(damaged))
+
+
+@pytest.mark.parametrize("piece_bytes", [100, 3000, 1 << 20])
+def test_a_header_may_be_long(piece_bytes):
+    page = encode_struct(
+        {1: Field(I32, 0), 2: Field(I32, 3), 3: Field(I32, 3), 4: Field(I32, signed_checksum(b"abc")),
+         5: Field(STRUCT, {5: Field(STRUCT, {5: Field(BINARY, b"z" * 5000)})})}
+    )  # fmt: skip
+    data = 3 * (page + b"abc")
+    proof = ChunkProof("f", len(data))
+    for start in range(0, len(data), piece_bytes):
+        proof.take(data[start : start + piece_bytes])
+    assert proof.pages == proof.summed == 3
 
 
 def test_pages_without_checksums_pass_and_are_counted():

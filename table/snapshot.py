@@ -115,7 +115,7 @@ class Snapshot:
     def committed(self) -> CommittedInstants:
         """Which files are visible. Reads the replace commits, once."""
         if self._committed is None:
-            self._committed = load_committed_instants(self.commits, self.timeline)
+            self._committed = load_committed_instants(self.commits, self.timeline, self.table.archived_timeline)
         return self._committed
 
     @property

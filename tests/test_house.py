@@ -5,28 +5,25 @@ import pickle
 import re
 from pathlib import Path
 
-import pytest
-
 from table import errors
 
 ROOT = Path(__file__).parent.parent
 TESTS = sorted(Path(__file__).parent.rglob("*.py"))
 ROOMS = ("table", "streaming", "hudistream", "pyspark_hudistream")
 MOST_LINES = 310
-SOURCES = sorted(path for room in ROOMS for path in ROOT.joinpath(room).rglob("*.py"))
+SOURCES = {
+    str(path.relative_to(ROOT)): path.read_text()
+    for path in sorted(path for room in ROOMS for path in ROOT.joinpath(room).rglob("*.py"))
+}
+TREES = {name: ast.parse(source) for name, source in SOURCES.items()}
 
 
-def source_id(path):
-    return str(path.relative_to(ROOT))
-
-
-def code_lines(path):
+def code_lines(source, tree):
     """Numbers of the lines with code: no comments, no docstrings; a table of data at module level is one line."""
-    source = path.read_text()
     lines = {
         number for number, line in enumerate(source.splitlines(), 1) if line.strip(" )]}") and line.strip()[0] != "#"
     }
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         first = node.body[0] if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and node.body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             lines -= set(range(first.lineno, first.end_lineno + 1))
@@ -36,18 +33,25 @@ def code_lines(path):
     return lines
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=source_id)
-def test_no_module_has_more_code_than_one_person_reads_at_once(path):
-    assert len(code_lines(path)) <= MOST_LINES
+def test_no_module_has_more_code_than_one_person_reads_at_once():
+    lines = {name: len(code_lines(source, TREES[name])) for name, source in SOURCES.items()}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=source_id)
-def test_no_function_is_longer_than_a_screen(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef):
-            body = node.end_lineno - node.lineno + 1
-            doc = ast.get_docstring(node, clean=False)
-            assert body - (len(doc.splitlines()) if doc else 0) <= 50, f"{node.name} has {body} lines"
+def functions_of(tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def length_of(function):
+    """Lines of a function without its docstring."""
+    doc = ast.get_docstring(function, clean=False)
+    return function.end_lineno - function.lineno + 1 - (len(doc.splitlines()) if doc else 0)
+
+
+def test_no_function_is_longer_than_a_screen():
+    lengths = {(name, one.name): length_of(one) for name, tree in TREES.items() for one in functions_of(tree)}
+    assert len(lengths) > 3000
+    assert {function: lines for function, lines in lengths.items() if lines > 50} == {}
 
 
 def is_of_a_package(node):
@@ -60,22 +64,27 @@ def is_of_a_package(node):
     return isinstance(node, (ast.Expr, ast.Import, ast.ImportFrom, ast.Assign))
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if p.name == "__init__.py"], ids=source_id)
-def test_packages_hold_no_code(path):
-    assert all(is_of_a_package(node) for node in ast.parse(path.read_text()).body)
+def test_packages_hold_no_code():
+    packages = {name: tree for name, tree in TREES.items() if name.endswith("__init__.py")}
+    assert len(packages) > 40
+    assert [name for name, tree in packages.items() if not all(map(is_of_a_package, tree.body))] == []
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in SOURCES if {"streaming", "pyspark_hudistream"} & set(p.parts)], ids=source_id
-)
-def test_streaming_uses_the_dataframe_api_alone(path):
-    forbidden = re.compile(r"\._jvm|\.sparkContext|\.rdd\b|\.persist\(|\.cache\(\)|_jdf|_jsc")
-    assert not forbidden.search(path.read_text())
+def holding(pattern, names):
+    """Those of the named modules in whose source the pattern is found."""
+    return [name for name in names if re.search(pattern, SOURCES[name], re.MULTILINE)]
 
 
-def says_pure(path):
+def test_streaming_uses_the_dataframe_api_alone():
+    forbidden = r"\._jvm|\.sparkContext|\.rdd\b|\.persist\(|\.cache\(\)|_jdf|_jsc"
+    assert (
+        holding(forbidden, [name for name in SOURCES if name.startswith(("streaming/", "pyspark_hudistream/"))]) == []
+    )
+
+
+def says_pure(tree):
     """Whether a module's docstring calls it pure, in brackets: ``(pure)`` or ``(pure; HudiClass)``."""
-    doc = ast.get_docstring(ast.parse(path.read_text())) or ""
+    doc = ast.get_docstring(tree) or ""
     return re.search(r"\((?:[^()]*; )?pure(?:; [^()]*)?\)", doc) is not None
 
 
@@ -86,7 +95,7 @@ def listed_as_pure():
 
 
 def test_every_module_that_says_pure_is_under_the_contract_that_holds_it_to_that_and_no_other():
-    says = {".".join(p.relative_to(ROOT).with_suffix("").parts) for p in SOURCES if says_pure(p)}
+    says = {name.removesuffix(".py").replace("/", ".") for name, tree in TREES.items() if says_pure(tree)}
     assert len(says) > 30
     assert sorted(says) == sorted(listed_as_pure())
 
@@ -98,9 +107,9 @@ def places_of_test(module):
         yield from (f"tests/{folder}/test_{stem}.py" for stem in (name, f"{room}_{name}", room))
 
 
-@pytest.mark.parametrize("module", sorted(listed_as_pure()))
-def test_a_pure_module_has_tests_where_people_look_for_them(module):
-    assert any((ROOT / place).exists() for place in places_of_test(module)), [*places_of_test(module)]
+def test_a_pure_module_has_tests_where_people_look_for_them():
+    places = {module: [*places_of_test(module)] for module in listed_as_pure()}
+    assert {module: named for module, named in places.items() if not any((ROOT / one).exists() for one in named)} == {}
 
 
 def tracked_files():
@@ -141,25 +150,22 @@ def test_the_tree_of_errors_and_that_they_survive_pickling():
     assert issubclass(errors.InvalidConfigError, ValueError)
 
 
-WITHOUT_SPARK = [p for p in SOURCES if "table" in p.parts or {"plan", "task", "batch"} & set(p.parts)]
+def test_whoever_plans_and_works_does_not_import_pyspark():
+    without = [name for name in SOURCES if {"table", "plan", "task", "batch"} & set(name.split("/"))]
+    assert holding(r"^\s*(from|import) pyspark", without) == []
 
 
-@pytest.mark.parametrize("path", WITHOUT_SPARK, ids=source_id)
-def test_whoever_plans_and_works_does_not_import_pyspark(path):
-    assert not re.search(r"^\s*(from|import) pyspark", path.read_text(), re.MULTILINE)
-
-
-def imported_modules(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+def imported_modules(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from [node.module or "", *(f"{node.module or ''}.{alias.name}" for alias in node.names)]
 
 
-@pytest.mark.parametrize("path", TESTS, ids=source_id)
-def test_no_test_is_imported(path):
+def test_no_test_is_imported():
     # what tests share stands in tests/support
     tests = {test.stem for test in TESTS if test.stem.startswith("test_")} | {"conftest"}
-    found = [name for name in imported_modules(path) if tests & set(name.split("."))]
-    assert not found, f"{found} stand in test modules: move what is shared to tests/support"
+    imports = {path.name: imported_modules(ast.parse(path.read_text())) for path in TESTS}
+    found = [(test, name) for test, names in imports.items() for name in names if tests & set(name.split("."))]
+    assert found == [], "move what is shared to tests/support"

@@ -20,6 +20,7 @@ from table.storage.interface import METAFOLDER, Storage, join
 
 PROPERTIES_FILE = join(METAFOLDER, "hoodie.properties")
 BACKUP_FILE = join(METAFOLDER, "hoodie.properties.backup")
+_ALWAYS = ("hoodie.table.name", "hoodie.table.version", "hoodie.timeline.layout.version")
 _TRIES = 10
 _PAUSE_S = 0.05
 
@@ -239,13 +240,27 @@ def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
     )
 
 
-def is_valid(properties: Mapping[str, str]) -> bool:
-    """Whether the content is whole: it has the table's name, and its checksum, if present, agrees."""
-    name = properties.get("hoodie.table.name")
-    if not name:
-        return False
+def find_fault(data: bytes) -> str | None:
+    """What shows that the content of ``hoodie.properties`` is damaged; None: it is whole (pure).
+
+    The checksum protects the names alone, so a file that was cut later on still has the right one. Every writer ends
+    the last line, and no version that this project knows is without the keys of `_ALWAYS`.
+
+    Args:
+        data: the file's bytes.
+    """
+    try:
+        properties = parse_properties(data)
+    except CorruptFileError as error:
+        return str(error)
+    missing = [key for key in _ALWAYS if not properties.get(key)]
+    if missing:
+        return f"it has no {missing[0]}"
     stored = properties.get("hoodie.table.checksum")
-    return stored is None or stored == str(checksum(name, properties.get("hoodie.database.name", "")))
+    expected = str(checksum(properties["hoodie.table.name"], properties.get("hoodie.database.name", "")))
+    if stored not in (None, expected):
+        return f"its hoodie.table.checksum is {stored}, and not {expected}"
+    return None if data.endswith((b"\n", b"\r")) else "its last line is cut off: every writer ends it with a line feed"
 
 
 def load_properties(storage: Storage) -> dict[str, str] | None:
@@ -257,21 +272,16 @@ def load_properties(storage: Storage) -> dict[str, str] | None:
     broken = None
     for path in (PROPERTIES_FILE, BACKUP_FILE):
         try:
-            properties = parse_properties(storage.read(path))
+            data = storage.read(path)
         except FileNotFoundError:
             continue
-        except CorruptFileError:
-            broken = path
-            continue
-        if is_valid(properties):
-            return properties
-        broken = broken or path
+        fault = find_fault(data)
+        if fault is None:
+            return parse_properties(data)
+        broken = broken or f"{path} of {storage.base_uri!r} is damaged ({fault})"
     if broken is None:
         return None
-    raise CorruptFileError(
-        f"{broken} of {storage.base_uri!r} is damaged (no table name, or its checksum is wrong) and there is no "
-        "whole backup: restore the file from a copy; no data has been touched"
-    )
+    raise CorruptFileError(f"{broken}, and there is no whole backup: restore the file from a copy; no data was touched")
 
 
 def load_table_config(storage: Storage) -> TableConfig | None:
@@ -317,9 +327,9 @@ def update_properties(storage: Storage, changes: Changes, removed: Collection[st
             if attempt >= _TRIES // 2 and storage.exists(BACKUP_FILE):
                 storage.create_exclusive(PROPERTIES_FILE, storage.read(BACKUP_FILE), durable=True)
             continue
-        written = parse_properties(data)
-        if not is_valid(written):
+        if find_fault(data) is not None:
             raise StorageError(f"{PROPERTIES_FILE} did not read back as written; its backup is in force")
+        written = parse_properties(data)
         if is_written and _changed(written, changes, removed) == written:
             storage.delete_metafile(BACKUP_FILE)
             if not storage.exists(PROPERTIES_FILE):  # Hudi's writer took our backup for its own

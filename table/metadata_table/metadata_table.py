@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from table.config.metadata_indexes import FILES
 from table.config.properties import parse_properties
-from table.config.table_config import PROPERTIES_FILE, TableConfig, config_from_properties, is_valid
+from table.config.table_config import PROPERTIES_FILE, TableConfig, config_from_properties, find_fault
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, FileInfo, Storage, join
 from table.storage.subfolder import Subfolder
@@ -54,11 +54,12 @@ class MetadataTable:
             CorruptFileError, StorageError: its properties cannot be read.
         """
         own = Subfolder(storage, METADATA_FOLDER)
-        properties = parse_properties(own.read(PROPERTIES_FILE))
-        if not is_valid(properties):
-            raise CorruptFileError(f"{METADATA_FOLDER}/{PROPERTIES_FILE} is not whole")
+        data = own.read(PROPERTIES_FILE)
+        fault = find_fault(data)
+        if fault is not None:
+            raise CorruptFileError(f"{METADATA_FOLDER}/{PROPERTIES_FILE} is damaged: {fault}")
         try:
-            return MetadataTable(own, config_from_properties(properties))
+            return MetadataTable(own, config_from_properties(parse_properties(data)))
         except ValueError as error:
             raise CorruptFileError(f"{METADATA_FOLDER}/{PROPERTIES_FILE} is damaged: {error}") from error
 

@@ -6,20 +6,19 @@ So an entry never becomes wrong. Entries are dropped only to free memory.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TypeVar
 
 from table import threads
-from table.errors import CorruptFileError
+from table.errors import CorruptFileError, TimelineMovedError
 from table.storage.interface import Storage
-from table.timeline.active_timeline import find_instant, read_instant
+from table.timeline.active_timeline import find_instant
 from table.timeline.instant import Instant
 from table.timeline.late_writes import LateWrites
 from table.timeline.metadata.avro_commit import decode_avro_commit, decode_outline
 from table.timeline.metadata.commit import CommitMetadata, CommitOutline
 from table.timeline.metadata.commit_totals import CommitTotals, decode_totals, totals_of
 from table.timeline.named_files import FollowedNames, NamedFile, names_of
-from table.timeline.same_content import Substitute, decode_whole, find_substitute
+from table.timeline.same_content import Substitute, decode_whole, find_end_of, find_substitute
 
 Found = TypeVar("Found")
 
@@ -66,7 +65,7 @@ class CommitCache:
         if known is not None:
             return known
         data = self._take_large(instant)
-        return self.decode(instant, data if data is not None else read_instant(self._storage, instant))
+        return self.decode(instant, data if data is not None else self._read_data(instant))
 
     def find(self, instant: Instant) -> CommitMetadata | None:
         """What a completed commit did; None where it was archived since the timeline was listed.
@@ -78,7 +77,7 @@ class CommitCache:
         if known is not None:
             return known
         data = self._take_large(instant)
-        data = data if data is not None else find_instant(self._storage, instant)
+        data = data if data is not None else self._find_data(instant)
         return self.decode(instant, data) if data is not None else None
 
     def find_totals(self, instant: Instant) -> CommitTotals | None:
@@ -91,7 +90,7 @@ class CommitCache:
         if known is not None:
             return totals_of(known)
         data = self._take_large(instant)
-        data = data if data is not None else find_instant(self._storage, instant)
+        data = data if data is not None else self._find_data(instant)
         if data is None:
             return None
         if len(data) >= _LARGE_BYTES:
@@ -107,7 +106,7 @@ class CommitCache:
             TimelineMovedError: its file was archived or undone since the timeline was listed.
         """
         known = self._known_outline(instant)
-        return known if known is not None else self._outline(instant, read_instant(self._storage, instant))
+        return known if known is not None else self._outline(instant, self._read_data(instant))
 
     def find_outlines(self, instants: Sequence[Instant]) -> Iterator[tuple[Instant, CommitOutline | None]]:
         """The outlines of many commits; None for those that were archived since the timeline was listed.
@@ -137,7 +136,7 @@ class CommitCache:
         if at_once == 1 or len(instants) < _WORTH_A_POOL:
             for instant in instants:
                 found = known(instant)
-                data = find_instant(self._storage, instant) if found is None else None
+                data = self._find_data(instant) if found is None else None
                 yield instant, found if data is None else decode(instant, data)
             return
         with threads.make_pool(min(at_once, len(instants)), "hudistream-commits") as pool:
@@ -146,10 +145,30 @@ class CommitCache:
                 part = instants[at : at + at_once]
                 kept = {instant: found for instant in part if (found := known(instant)) is not None}
                 missing = [instant for instant in part if instant not in kept]
-                read = dict(zip(missing, pool.map(partial(find_instant, self._storage), missing), strict=True))
+                read = dict(zip(missing, pool.map(self._find_data, missing), strict=True))
                 for instant in part:
                     data = read.get(instant)
                     yield instant, kept.get(instant) if data is None else decode(instant, data)
+
+    def _find_data(self, instant: Instant) -> bytes | None:
+        """The content of a commit's file; None where the commit was archived or undone since the timeline was listed.
+
+        If somebody deleted the file of a completed write, the end record of the write has the same content.
+
+        Raises:
+            CorruptFileError: the file is gone, and its end record is damaged.
+        """
+        data = find_instant(self._storage, instant)
+        if data is None and instant.is_completed:
+            end = find_end_of(self._storage, instant)
+            data = end.content if end is not None and end.is_commit else None
+        return data
+
+    def _read_data(self, instant: Instant) -> bytes:
+        data = self._find_data(instant)
+        if data is None:
+            raise TimelineMovedError(f"{instant.file_name} was archived or undone while the timeline was read")
+        return data
 
     def _known_names(self, instant: Instant) -> tuple[NamedFile, ...] | None:
         whole = self._find_kept(instant)

@@ -64,7 +64,7 @@ def find_substitute(storage: Storage, completed: Instant) -> Substitute | None:
     Raises:
         CorruptFileError: the end record is damaged, too, or this project wrote the commit and the record is gone.
     """
-    end = _find_end(storage, completed)
+    end = find_end_of(storage, completed)
     if end is None:
         if _is_ours(storage, completed):
             raise CorruptFileError(
@@ -75,7 +75,12 @@ def find_substitute(storage: Storage, completed: Instant) -> Substitute | None:
     return Substitute(end.metadata, end.content) if end.is_commit else None
 
 
-def _find_end(storage: Storage, completed: Instant) -> EndRecord | None:
+def find_end_of(storage: Storage, completed: Instant) -> EndRecord | None:
+    """The end record of a completed write; None if it has none.
+
+    Raises:
+        CorruptFileError: the end record is damaged, or holds no commit.
+    """
     for action in sorted(DATA_ACTIONS):
         if COMPLETED_AS.get(action, action) is not completed.action:
             continue

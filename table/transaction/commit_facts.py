@@ -11,6 +11,7 @@ from table.references.undone import load_rolled_back_time
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import find_instant, read_instant
+from table.timeline.end_record import find_end
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
@@ -91,6 +92,7 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
         scheduled=_load_scheduled(snapshot, pending) - passed,
         clustered=load_clustered(snapshot, apart_from=pending.time),
         withdrawn=frozenset(i.time for i in pending.compactions if not _is_there(timeline, i)),
+        decided=_load_decided(snapshot, pending),
         others={i.time: snapshot.commits.read(i) for i in newer},
         config_before=pending.seen.config,
         config_now=load_table_config(storage),
@@ -100,6 +102,17 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
         line_then=seen.first_active_time,
         line_now=timeline.first_active_time,
     )
+
+
+def _load_decided(snapshot: Snapshot, pending: PendingCommit) -> frozenset[str]:
+    """Other writes that are decided to be committed, although the timeline does not show them as completed.
+
+    A writer decides and completes under the lock, or in its place of the commit order. So such a write was left by a
+    dead writer, or somebody deleted its completed file.
+    """
+    waiting = snapshot.timeline.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING)
+    ends = {i.time: find_end(snapshot.storage, i.time, i.action) for i in waiting if i.time != pending.time}
+    return frozenset(time for time, end in ends.items() if end is not None and end.is_commit)
 
 
 def _load_passed(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetadata) -> frozenset[str]:

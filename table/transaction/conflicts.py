@@ -36,6 +36,7 @@ class CommitFacts:
         restored: whether a restore appeared since we started.
         seen: writes that were completed when we started.
         missing: writes in `seen` that are gone, although archival did not take them.
+        decided: other writes that are decided to be committed, and are not completed on the timeline.
         cleaned: paths that cleans deleted, or are about to delete, since we started.
         compactions: compactions above whose slices our files lie: those that were pending when we started, and in
             layout 2 those requested since that rewrite no file group for which we wrote a base file.
@@ -69,6 +70,7 @@ class CommitFacts:
     others: Mapping[str, CommitMetadata]
     config_before: TableConfig
     config_now: TableConfig | None
+    decided: frozenset[str] = frozenset()
     looks: bool = True
     widens_order: bool = False
     unseen_from: str | None = None
@@ -114,6 +116,8 @@ def _find_undone(facts: CommitFacts) -> str | None:
     undone = (facts.rolled_back & facts.seen) | facts.missing
     if undone:
         return f"commit {min(undone)} was undone while the batch ran, which was planned from it"
+    if facts.decided:
+        return f"commit {min(facts.decided)} is decided, and its completed file is not there: the next batch creates it"
     return "a restore began while the batch ran" if facts.restored else None
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from table.errors import CorruptFileError
+from table.errors import CorruptFileError, TimelineMovedError
 from table.storage.interface import FileInfo
+from table.timeline.archived_timeline import Archive, is_archived
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
@@ -19,17 +20,28 @@ from table.view.known_files import find_lost, lost_error
 from table.view.listing import Listing
 
 
-def load_committed_instants(commits: CommitCache, timeline: Timeline) -> CommittedInstants:
+def load_committed_instants(commits: CommitCache, timeline: Timeline, archive: Archive) -> CommittedInstants:
     """The instants whose files are visible. Reads the replace commits, which name the file groups replaced.
+
+    Args:
+        commits: decoded commits of the table.
+        timeline: the table's.
+        archive: says whether a replace commit that is gone was archived: then the file groups that it replaced had
+            been cleaned before.
 
     Raises:
         CorruptFileError: a replace commit is damaged, or nothing is known of it.
+        TimelineMovedError: the file of a replace commit is gone since the timeline was listed, and was not archived.
     """
     replaced: dict[str, set[str]] = {}
     for instant in timeline.completed_of(Action.REPLACE_COMMIT):
         metadata = commits.find(instant)
+        if metadata is None and is_archived(archive, instant.time):
+            continue
         if metadata is None:
-            continue  # archived since: the file groups that it replaced had been cleaned before
+            raise TimelineMovedError(
+                f"{instant.path} was undone or deleted since the timeline was listed: run it again"
+            )
         if metadata.is_empty:
             raise CorruptFileError(
                 f"{instant.path} is empty, and no end record has its content: which file groups it replaced is not "

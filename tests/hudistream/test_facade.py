@@ -46,12 +46,10 @@ def test_it_offers_all_that_both_packages_offer():
     assert typed_names() == offered
 
 
-@pytest.mark.parametrize("name", hudistream.__all__)
-def test_a_name_is_what_its_package_calls_so(name):
-    expected = getattr(streaming, name, None) or getattr(table, name, None)
-    if name == "__version__":
-        expected = VERSION
-    assert getattr(hudistream, name) is expected
+def test_a_name_is_what_its_package_calls_so():
+    expected = {name: getattr(streaming, name, None) or getattr(table, name, None) for name in hudistream.__all__}
+    expected["__version__"] = VERSION
+    assert [name for name in hudistream.__all__ if getattr(hudistream, name) is not expected[name]] == []
 
 
 def test_all_names_are_listed_and_others_are_refused():

@@ -100,6 +100,28 @@ def test_a_conflict_names_the_other_writer(tmp_path):
     assert sorted(read_table(tmp_path, meta_columns=True).column("v").to_pylist()) == ["a"] * 4 + ["b"] * 4
 
 
+def test_a_decided_commit_that_lost_its_completed_file_is_not_written_over(tmp_path):
+    a, b = writer(tmp_path, "a", {**UPSERT, **ONCE}), writer(tmp_path, "b", UPSERT)
+    a.write(0, in_one(range(8)))
+    completed = []
+
+    def others():
+        """Commits twice; somebody deletes the completed file of the first of the two."""
+        done = b.write(0, in_one(range(4), ts=5, v="b"))
+        b.write(1, rows(range(20, 22), partition=lambda _: "elsewhere"))
+        [found] = [one for one in HudiTable.open(tmp_path).load_timeline() if one.time == done.instant_time]
+        completed.append((tmp_path / found.path, (tmp_path / found.path).read_bytes()))
+        completed[0][0].unlink()
+
+    meanwhile(a, others)
+    with pytest.raises(CommitConflictError, match="is decided, and its completed file is not there"):
+        a.write(1, in_one(range(4, 8), ts=5, v="a"))
+    a.write(1, in_one(range(4, 8), ts=5, v="a"))
+    assert completed[0][0].read_bytes() == completed[0][1]
+    found = HudiTable.open(tmp_path).scan(where=pa.compute.field("p") == "p0").to_arrow().to_pylist()
+    assert {row["id"]: row["v"] for row in found} == {f"k{n}": "b" if n < 4 else "a" for n in range(8)}
+
+
 def test_inserts_that_lose_their_small_file_are_written_apart_and_no_task_runs_again(tmp_path):
     a, b = writer(tmp_path, "a", {**SHARED, **ONCE}), writer(tmp_path, "b", {**SHARED, **ONCE})
     a.write(0, in_one(range(10)))

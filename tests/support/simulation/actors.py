@@ -349,8 +349,9 @@ class Backfill:
     def _run(self):
         world, truth = self.world, self.truth
         for number, batch in enumerate(self.batches):
-            process, executors = Process(f"backfill-{self.owner}{number}"), Process(f"executors-{self.owner}{number}")
+            executors = Process(f"executors-{self.owner}{number}")
             while True:
+                process = Process(f"backfill-{self.owner}{number}")
                 truth.open(self.owner, {key: value for key, (_, value) in batch.items()})
                 if executors.killed:
                     executors = Process(executors.name + "'")
@@ -360,12 +361,14 @@ class Backfill:
                 except CommitOutcomeUnknownError:
                     return  # whoever writes such a batch again may double it: the owner stays in doubt
                 except HudiError as error:
+                    process.writes_on = False  # others may end what a refused call left
                     world.tell(f"backfill {number} refused: {error}"[:160])
                     truth.refuse(self.owner)
                     world.sleep_s(world.random.random() * 0.5)
                     continue
                 finally:
                     if not process.killed:
+                        process.writes_on = False
                         close(engine)
                 truth.acknowledge(self.owner)
                 break

@@ -6,6 +6,7 @@ What one record lost, the record with the same content gives back. No file is de
 import os
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from hudistream import ArrowSink
 from table import CommitConflictError, CorruptFileError, check, cluster, create_savepoint, read_table
 from table.config.properties_copy import COPY_FILE
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load_table_config
+from table.errors import TimelineMovedError
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
@@ -178,6 +180,30 @@ def test_a_reader_refuses_a_replace_commit_of_which_nothing_is_known(tmp_path):
         Path(path, f".hoodie/{newest.time}.replacecommit.inflight").write_bytes(inflight)
         with pytest.raises(CorruptFileError, match=newest.time):
             rows_of(path)
+
+
+@pytest.mark.parametrize(("version", "kind"), KINDS)
+def test_a_commit_whose_file_vanishes_after_the_listing_says_what_it_said(tables, tmp_path, version, kind):
+    path = str(tmp_path / "t")
+    shutil.copytree(tables(version, kind), path)
+    whole, seen = (Snapshot.load(HudiTable.open(path)) for _ in range(2))
+    outlines = list(whole.commits.find_outlines(whole.timeline.completed_writes))
+    assert whole.committed.replaced
+    for write in seen.timeline.completed_writes:
+        Path(path, write.path).unlink()
+    assert seen.committed == whole.committed
+    assert list(seen.commits.find_outlines(seen.timeline.completed_writes)) == outlines
+
+
+def test_a_replace_commit_that_vanishes_and_has_no_end_record_stops_whoever_listed_it(tmp_path):
+    path = str(tmp_path / "t")
+    write(path, 0, OPTIONS)
+    write(path, 1, OPTIONS, "insert_overwrite")
+    seen = Snapshot.load(HudiTable.open(path))
+    Path(path, writes_of(path)[-1].path).unlink()
+    shutil.rmtree(Path(path, ENDS_FOLDER))
+    with pytest.raises(TimelineMovedError, match="was undone or deleted since the timeline was listed"):
+        _ = seen.committed
 
 
 @pytest.mark.parametrize(("version", "kind"), KINDS)
@@ -404,6 +430,37 @@ def test_lost_properties_are_told_and_made_again(tables, tmp_path, version, kind
     assert load_table_config(HudiTable.open(path).storage) == before
     assert rows_of(path) == wanted
     assert not write(path, 6, options_of(version, kind)).skipped
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_every_cut_of_the_properties_is_seen(tmp_path, version):
+    path = str(tmp_path / "t")
+    write(path, 0, options_of(version, "COPY_ON_WRITE"))
+    storage, whole = HudiTable.open(path).storage, content(path, PROPERTIES_FILE)
+    before = load_table_config(storage)
+    unseen = []
+    for length in range(len(whole)):
+        Path(path, PROPERTIES_FILE).write_bytes(whole[:length])
+        try:
+            unseen.append((length, load_table_config(storage)))
+        except CorruptFileError:
+            continue
+    # a cut at the end of a line, behind the layout's version: what is gone has its default
+    assert len(unseen) == (0 if version == "6" else 1)
+    assert [replace(config, extra=before.extra) for _, config in unseen] == [before] * len(unseen)
+
+
+def test_properties_that_lost_a_lasting_key_are_not_written_on(tmp_path):
+    path = str(tmp_path / "t")
+    write(path, 0, OPTIONS)
+    properties = Path(path, PROPERTIES_FILE)
+    whole, copy = properties.read_text(), content(path, COPY_FILE)
+    properties.write_text("".join(line for line in whole.splitlines(True) if "recordkey.fields" not in line))
+    with ArrowSink(path, OPTIONS) as sink, pytest.raises(CorruptFileError, match=r"has lost .*recordkey\.fields=id"):
+        sink.write(pa.table({"id": ["k"], "p": ["p"], "ts": [1]}), operation="insert")
+    assert content(path, COPY_FILE) == copy
+    properties.write_text(whole)
+    assert not write(path, 1, OPTIONS).skipped
 
 
 def test_hudis_own_backup_comes_before_the_copy(tmp_path):

@@ -131,7 +131,7 @@ def test_many_commits_are_found_in_their_order_and_several_at_a_time(tmp_path, k
     assert [None if one is None else one.operation for _, one in found] == [
         None if number == 5 else str(number) for number in range(11)
     ]
-    assert len(reads(store)) <= 11
+    assert len([one for one in reads(store) if "/ends/" not in one]) <= 11
     if kind is AtOnce:
         assert 1 < AtOnce.most <= 4
 

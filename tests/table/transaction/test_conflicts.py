@@ -41,6 +41,7 @@ LOGGED = {"6": CommitMetadata((WriteStat("c", "q/.c_4.log.1_0-0-0", "q", num_del
         ({"rolled_back": frozenset({"4"})}, None),
         ({"rolled_back": frozenset({"3"})}, "commit 3 was undone"),
         ({"missing": frozenset({"2"})}, "commit 2 was undone"),
+        ({"decided": frozenset({"4"})}, "commit 4 is decided, and its completed file is not there"),
         ({"restored": True}, "a restore began"),
         ({"cleaned": frozenset({"p/old", "p/other"})}, "a clean deletes p/old"),
         ({"cleaned": frozenset({"p/other"})}, None),

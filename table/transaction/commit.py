@@ -277,7 +277,7 @@ def _settle_last(table: HudiTable, owner: str) -> Place:
     end = end or decide_end(table.storage, EndRecord(last.time, last.action, ROLLBACK, owner))
     if end.is_commit:
         with suppress(InstantEndedError):  # another engine rolled the instant back: so it has ended
-            carry_out_commit(table, completed_past(table.load_timeline(), end))
+            carry_out_commit(table, completed_past(table, end))
     return last
 
 

@@ -14,10 +14,12 @@ from table.hudi_table import HudiTable
 from table.metadata_table.changes import FileChanges
 from table.metadata_table.keep import keep_lists
 from table.snapshot import Snapshot
-from table.timeline.active_timeline import complete_instant
+from table.timeline.active_timeline import complete_instant, find_instant
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, end_path
-from table.timeline.instant import Action, Instant
-from table.timeline.timeline import Timeline
+from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.compaction import CompactionPlan, decode_compaction_plan
+
+_COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 
 
 def complete_service(
@@ -67,29 +69,44 @@ def completion_now(table: HudiTable, instant: Instant) -> str | None:
     return choose_completion(Snapshot.load(table), instant) if table.layout.completes_in_order else None
 
 
-def completed_past(timeline: Timeline, end: EndRecord) -> EndRecord:
-    """Moves the completion time of a decided commit past the compactions that do not know the commit (pure).
+def completed_past(table: HudiTable, end: EndRecord) -> EndRecord:
+    """Moves the completion time of a decided commit past the compactions that do not know the commit.
 
     A log file belongs to the newest slice that was requested before its commit was completed (layout 2). Hudi plans a
     compaction beside a write that is pending, and leaves the write out. If the write were completed at the time that
     was decided before that request, its log files would lie below the new base file. All processes that carry out the
-    end find the same time: the time that follows the newest such request.
+    end find the same time: the time that follows the newest such request. A compaction whose plan names a file of
+    the commit knows it: somebody deleted the completed file since.
 
     Args:
-        timeline: the present timeline.
+        table: its timeline is listed.
         end: the end record of a write.
+
+    Raises:
+        CorruptFileError: the plan of a compaction is damaged.
     """
     if end.completion_time is None:
         return end
+    timeline = table.load_timeline()
     found = timeline.find(end.time, end.action)
     if found is not None and found.is_completed:
         return replace(end, completion_time=found.completion_time)
-    compactions = (file.time for file in timeline.files if file.action in (Action.COMPACTION, Action.LOG_COMPACTION))
-    passed = max((time for time in compactions if time > end.completion_time), default=None)
+    later = {
+        file.time: file for file in timeline.files if file.action in _COMPACTIONS and file.time > end.completion_time
+    }
+    passed = max((time for time, plan in later.items() if not _knows(table, plan, end)), default=None)
     if passed is None:
         return end
     # computed in UTC: in the table's zone the same local time could occur twice
     return replace(end, completion_time=clock.format_instant_time(clock.parse_instant_time(passed) + 1))
+
+
+def _knows(table: HudiTable, compaction: Instant, end: EndRecord) -> bool:
+    """Whether the plan of a compaction names a log file of a commit."""
+    request = compaction.at(State.REQUESTED)
+    data = find_instant(table.storage, request)
+    plan = decode_compaction_plan(data, request.file_name) if data else CompactionPlan()
+    return any(not end.metadata.named_paths.isdisjoint(one.log_paths) for one in plan.operations)
 
 
 def _decide_completion(table: HudiTable, begun: Instant, owner: str) -> str | None:

@@ -91,6 +91,6 @@ def put_back(table: HudiTable, end: EndRecord) -> Instant:
     profile = CommitMetadata(operation=end.metadata.operation, extra={WRITER_KEY: end.by})
     storage.create_exclusive(requested.path, b"", durable=True)
     begin_instant(storage, requested, layout.encode_commit(profile))
-    completed = carry_out_commit(table, completed_past(table.load_timeline(), end))
+    completed = carry_out_commit(table, completed_past(table, end))
     log.warning("lost_instant_put_back", table=storage.base_uri, instant_time=end.time)
     return completed

@@ -192,7 +192,7 @@ def end_pending(snapshot: Snapshot, instant: Instant, owner: str) -> Instant:
         if end.is_commit:
             address = snapshot.storage.base_uri
             log.info("commit_carried_out", table=address, instant_time=instant.time, decided_by=end.by)
-            return carry_out_commit(snapshot.table, completed_past(snapshot.table.load_timeline(), end))
+            return carry_out_commit(snapshot.table, completed_past(snapshot.table, end))
     return _carry_out_rollback(snapshot, instant, owner)
 
 

@@ -33,10 +33,15 @@ class CompactionOperation:
     log_files: tuple[str, ...]
     metrics: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def log_paths(self) -> tuple[str, ...]:
+        """Paths of the log files, relative to the table."""
+        return tuple(join(self.partition_path, name) for name in self.log_files)
+
     def without(self, gone: Container[str]) -> "CompactionOperation":
         """The operation without some files, paths relative to the table: their loss was accepted."""
         base = self.base_file if self.base_file and join(self.partition_path, self.base_file) not in gone else None
-        logs = tuple(name for name in self.log_files if join(self.partition_path, name) not in gone)
+        logs = tuple(name for name, path in zip(self.log_files, self.log_paths, strict=True) if path not in gone)
         return replace(self, base_file=base, log_files=logs)
 
 

@@ -17,8 +17,8 @@ from table.timeline.active_timeline import begin_instant, complete_instant, requ
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, decode_end, find_end
 from table.timeline.instant import Action, State
 from table.timeline.layout import CompletionTimeLayout, name_instant
-from table.timeline.metadata.compaction import encode_compaction_plan
-from table.timeline.timeline import build_timeline
+from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.metadata.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from table.transaction import commit
 from table.transaction.completion import choose_completion, complete_service, completed_past, completion_now
 
@@ -137,27 +137,63 @@ def test_a_commit_that_is_carried_out_late_lies_above_the_compaction_that_left_i
 
 
 WRITE, COMPACTION = Action.DELTA_COMMIT, Action.COMPACTION
+MADE = CommitMetadata((WriteStat("a", "p/.a_20.log.1_0-0-1", "p"),))
+
+
+def planned(*log_files):
+    operation = CompactionOperation("p", "a", at(10), None, log_files)
+    return encode_compaction_plan(CompactionPlan((operation,)))
 
 
 @pytest.mark.parametrize(
     ("decided", "instants", "expected"),
     [
-        (None, [("30", COMPACTION)], None),
+        (None, [("30", COMPACTION, b"")], None),
         (at(45), [], at(45)),
-        (at(45), [(at(30), COMPACTION)], at(45)),
-        (at(45), [(at(50), WRITE)], at(45)),
-        (at(45), [(at(50), COMPACTION), (at(59_999), COMPACTION)], "20260101000100000"),
-        (at(45), [(at(50), COMPACTION)], at(51)),
+        (at(45), [(at(30), COMPACTION, b"")], at(45)),
+        (at(45), [(at(50), WRITE, b"")], at(45)),
+        (at(45), [(at(50), COMPACTION, b""), (at(59_999), COMPACTION, b"")], "20260101000100000"),
+        (at(45), [(at(50), COMPACTION, planned(".a_10.log.1_0-0-1"))], at(51)),
+        # it was completed once: somebody deleted its completed file since
+        (at(45), [(at(50), COMPACTION, planned(".a_20.log.1_0-0-1"))], at(45)),
+        (at(45), [(at(50), COMPACTION, planned(".a_20.log.1_0-0-1")), (at(52), COMPACTION, planned())], at(53)),
     ],
 )
-def test_the_time_follows_the_newest_request_of_a_compaction(decided, instants, expected):
-    files = [name_instant(LAYOUT_2, time, action, State.REQUESTED) for time, action in instants]
-    end = EndRecord(at(20), WRITE, COMMIT, "the writer that died", completion_time=decided)
-    assert completed_past(build_timeline(files, LAYOUT_2), end).completion_time == expected
+def test_the_time_follows_the_newest_request_of_a_compaction_that_does_not_know_the_write(
+    tmp_path, decided, instants, expected
+):
+    table = table_of(tmp_path, "8")
+    for time, action, content in instants:
+        table.storage.put(name_instant(table.layout, time, action, State.REQUESTED).path, content)
+    end = EndRecord(at(20), WRITE, COMMIT, "him", table.layout.encode_commit(MADE), completion_time=decided)
+    assert completed_past(table, end).completion_time == expected
 
 
-def test_a_write_that_is_completed_keeps_its_time():
+def test_a_write_that_is_completed_keeps_its_time(tmp_path):
+    table = table_of(tmp_path, "8")
     done = name_instant(LAYOUT_2, at(20), WRITE, State.INFLIGHT).to(State.COMPLETED, at(33))
-    later = name_instant(LAYOUT_2, at(50), COMPACTION, State.REQUESTED)
+    for file in (done, name_instant(LAYOUT_2, at(50), COMPACTION, State.REQUESTED)):
+        table.storage.put(file.path, b"")
     end = EndRecord(at(20), WRITE, COMMIT, "the writer that died", completion_time=at(22))
-    assert completed_past(build_timeline([done, later], LAYOUT_2), end).completion_time == at(33)
+    assert completed_past(table, end).completion_time == at(33)
+
+
+def test_a_commit_that_lost_its_completed_file_stays_below_the_compaction_that_folded_it(tmp_path):
+    path = str(tmp_path / "t")
+    options = {
+        "hoodie.write.table.version": "8",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.compaction.async.enable": "false",
+        "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
+    }
+    for number in range(3):
+        Engine(path, options).write(number, rows(range(3), ts=number, v=f"v{number}"))
+    table = HudiTable.open(path)
+    compact(table, CompactionSettings(delta_commits=1), BaseFileSettings())
+    lost = table.load_timeline().completed_writes[1]
+    assert lost.action is WRITE
+    (tmp_path / "t" / lost.path).unlink()
+    Engine(path, options).write(3, rows([7], ts=3, v="next"))
+    assert table.load_timeline().find(lost.time, WRITE) == lost
+    assert sorted(read_table(path, ["v"]).column("v").to_pylist()) == ["next", "v2", "v2", "v2"]

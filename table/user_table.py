@@ -19,7 +19,8 @@ from table.catalog.sync import SyncReport, sync_table
 from table.config.table_config import TableConfig
 from table.inspect.checkpoints import load_checkpoints
 from table.inspect.contents import load_files, load_history, load_partitions
-from table.inspect.health import Health, load_health
+from table.inspect.health import load_health
+from table.inspect.health_facts import Health
 from table.notebook import facts_html
 from table.options.catalog_settings import CatalogSettings, ManifestFor
 from table.options.clustering_settings import ClusteringSettings
@@ -183,7 +184,9 @@ class HudiTable(hudi_table.HudiTable):
         return write_manifest(self, OneOf(ManifestFor, what="reader").read("reader", reader))
 
     def health(self) -> Health:
-        """How well the table is, as ``hudistream health`` says it, by the default options. Nothing is changed.
+        """How well the table is, as ``hudistream health`` says it. Nothing is changed.
+
+        It is judged by the settings of the sink that started last.
 
         Returns:
             Facts for an operator: age of the last commit, writer, files, backlog of services, and a verdict.

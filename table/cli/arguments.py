@@ -7,6 +7,7 @@ from typing import Any
 
 from table.config.properties import parse_properties
 from table.options.write_options import WriteOptions, parse_options
+from table.services.kept_settings import KeptSettings, settings_of
 from table.user_table import HudiTable
 
 Run = Callable[[argparse.Namespace], int]
@@ -127,6 +128,11 @@ def load_options(given: argparse.Namespace) -> WriteOptions:
             found.update(parse_properties(opened.read()))
     found.update(given.set)
     return parse_options(found, given.path).options
+
+
+def load_given_settings(given: argparse.Namespace) -> KeptSettings | None:
+    """The settings that options of the command say; None where no option is given."""
+    return settings_of(load_options(given), "") if given.set or given.options is not None else None
 
 
 def open_table(given: argparse.Namespace) -> HudiTable:

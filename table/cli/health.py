@@ -5,10 +5,11 @@ from dataclasses import asdict
 from typing import Any
 
 from table import clock
-from table.cli.arguments import add_command, add_format, add_options, at_least_one, load_options, open_table
+from table.cli.arguments import add_command, add_format, add_options, at_least_one, load_given_settings, open_table
 from table.cli.output import plural, say, say_json
 from table.errors import CorruptFileError, StorageError
-from table.inspect.health import Health, Verdict, load_health
+from table.inspect.health import load_health
+from table.inspect.health_facts import Code, Health, Verdict
 from table.inspect.words import age_text, size_text
 
 WORDS = {Verdict.WELL: "well", Verdict.LOOK: "needs a look", Verdict.BROKEN: "broken"}
@@ -39,8 +40,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _look(given: argparse.Namespace) -> Health:
-    table, options = open_table(given), load_options(given)
-    return load_health(table, options.sizes, options.clean, options.archive, options.compaction)
+    return load_health(open_table(given), load_given_settings(given))
 
 
 def _health(given: argparse.Namespace) -> int:
@@ -48,7 +48,7 @@ def _health(given: argparse.Namespace) -> int:
         found = _look(given)
     except (CorruptFileError, StorageError) as error:  # readers fail, too
         if given.format == "json":
-            findings = [{"level": Verdict.BROKEN.name.lower(), "text": str(error)}]
+            findings = [{"level": Verdict.BROKEN.name.lower(), "code": Code.UNREADABLE.value, "text": str(error)}]
             say_json({"verdict": Verdict.BROKEN.name.lower(), "path": given.path, "findings": findings})
         else:
             say([f"{WORDS[Verdict.BROKEN].upper()}: {given.path}", f"  {error}"])
@@ -79,7 +79,9 @@ def as_json(found: Health) -> dict[str, Any]:
     """The facts for a program; the verdict first."""
     told = {"verdict": found.verdict.name.lower(), **asdict(found)}
     told["pending"] = [{"instant": time, "action": action, "age_s": age} for time, action, age in found.pending]
-    told["findings"] = [{"level": level.name.lower(), "text": text} for level, text in found.findings]
+    told["findings"] = [
+        {"level": one.level.name.lower(), "code": one.code.value, "text": one.text} for one in found.findings
+    ]
     return told
 
 
@@ -105,10 +107,11 @@ def lines(found: Health) -> list[str]:
         "pending": ", ".join(f"{action} {time} ({age_text(age)})" for time, action, age in found.pending),
         "savepoints": ", ".join(found.savepoints),
         "pinned": plural(found.pinned_snapshots, "snapshot") if found.pinned_snapshots else "",
+        "judged as": f"by the settings of sink {found.judged_as!r}" if found.judged_as else "",
         "missing files": ", ".join(found.missing_files[:3]),
     }
     told = [f"  {name:<15}{text}" for name, text in facts.items() if text]
-    return [first, *(f"  {WORDS[level]}: {text}" for level, text in found.findings), *told]
+    return [first, *(f"  {WORDS[one.level]}: {one.text} [{one.code.value}]" for one in found.findings), *told]
 
 
 def _compaction(found: Health) -> str:

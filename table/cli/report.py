@@ -4,7 +4,7 @@ import argparse
 from datetime import datetime, timezone
 
 from table import clock
-from table.cli.arguments import add_command, add_options, load_options, open_table
+from table.cli.arguments import add_command, add_options, load_given_settings, open_table
 from table.cli.output import say
 from table.inspect.report.facts import load_report
 from table.inspect.report.page import report_page
@@ -26,7 +26,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _report(given: argparse.Namespace) -> int:
-    facts = load_report(open_table(given), load_options(given), checks=not given.no_check)
+    facts = load_report(open_table(given), load_given_settings(given), checks=not given.no_check)
     made_at = datetime.fromtimestamp(clock.now_ms() / 1000, tz=timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     page = report_page(facts, made_at).encode()
     with open(given.output, "wb") as file:

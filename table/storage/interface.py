@@ -71,6 +71,21 @@ def join(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
 
+@dataclass(frozen=True)
+class Room:
+    """How much may be written where a table lies.
+
+    Attributes:
+        free_bytes: bytes that are free for this user.
+        not_writable: path of a folder in which this process may not write; "": in none of those asked for.
+        is_read_only: whether the file system is mounted so that nobody may write.
+    """
+
+    free_bytes: int
+    not_writable: str = ""
+    is_read_only: bool = False
+
+
 class Storage(VersionedFiles, ABC):
     """The files of one table. The object is small and picklable, because tasks receive it.
 
@@ -93,6 +108,14 @@ class Storage(VersionedFiles, ABC):
             InvalidConfigError: it is not the name of one folder.
         """
         raise InvalidConfigError(f"{self.base_uri!r} holds no tables of their own: {name!r} cannot be opened below it")
+
+    def look_for_room(self, folders: Sequence[str]) -> Room | None:  # noqa: ARG002
+        """How much may be written, and whether these folders may be written in; None where the store does not say.
+
+        Args:
+            folders: relative to the table. The table's own folder is looked at, too.
+        """
+        return None
 
     def above(self) -> "tuple[Storage, str] | None":
         """The folder around this one, and this one's name in it; None at the root of a store."""

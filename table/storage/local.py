@@ -26,6 +26,7 @@ from table.storage.interface import (
     TEMPORARY_PREFIX,
     FileInfo,
     OutputFile,
+    Room,
     Stage,
     Storage,
     failed,
@@ -55,6 +56,16 @@ class LocalStorage(Storage):
     def above(self) -> "tuple[LocalStorage, str] | None":  # noqa: D102
         folder, name = os.path.split(self.base_uri)
         return (replace(self, base_uri=folder), name) if name else None
+
+    def look_for_room(self, folders: Sequence[str]) -> Room | None:  # noqa: D102
+        try:
+            found = os.statvfs(self.base_uri)
+        except (OSError, AttributeError):  # Windows has none
+            return None
+        paths = [self._full(path) for path in ("", *folders)]
+        refused = next((path for path in paths if os.path.isdir(path) and not os.access(path, os.W_OK | os.X_OK)), "")
+        is_read_only = bool(found.f_flag & os.ST_RDONLY)
+        return Room(found.f_bavail * found.f_frsize, refused or (self.base_uri if is_read_only else ""), is_read_only)
 
     def _full(self, path: str) -> str:
         return os.path.join(self.base_uri, stay_inside(path, self.base_uri)) if path else self.base_uri

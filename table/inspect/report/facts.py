@@ -8,11 +8,12 @@ from table.errors import HudiError
 from table.hudi_table import HudiTable
 from table.inspect.contents import load_files, load_history
 from table.inspect.explain_compaction import has_compactions, list_next_compaction
-from table.inspect.health import Health, load_health
-from table.options.write_options import WriteOptions
+from table.inspect.health import load_health
+from table.inspect.health_facts import Health
 from table.services.check.check import check
 from table.services.check.finding import CheckReport
 from table.services.clean.judgement import PartitionFates, judge_files
+from table.services.kept_settings import KeptSettings, load_settings
 from table.snapshot import Snapshot
 
 MOST_COMMITS = 400
@@ -87,16 +88,17 @@ class ReportFacts:
     problems: tuple[str, ...] = field(default=())
 
 
-def load_report(table: HudiTable, options: WriteOptions | None = None, *, checks: bool = True) -> ReportFacts:
+def load_report(table: HudiTable, settings: KeptSettings | None = None, *, checks: bool = True) -> ReportFacts:
     """Gathers the facts of a report. If a part cannot be read, `problems` names it, and the other parts are made.
 
     Args:
-        options: options of the sink, for the size of small files and the rules of cleaning.
+        settings: of a sink, for the size of small files and the rules of cleaning. None: those of the sink that started
+            last.
         checks: whether to check the table, which reads footers.
     """
-    options = options or WriteOptions()
+    settings = settings or load_settings(table.storage)
     facts = ReportFacts(
-        table.config.name, table.storage.base_uri, None, small_bytes=options.sizes.small_file_limit_bytes
+        table.config.name, table.storage.base_uri, None, small_bytes=settings.sizes.small_file_limit_bytes
     )
     for what, part in (
         ("health", _with_health),
@@ -108,18 +110,17 @@ def load_report(table: HudiTable, options: WriteOptions | None = None, *, checks
         *((("check", _with_check),) if checks else ()),
     ):
         try:
-            facts = part(facts, table, options)
+            facts = part(facts, table, settings)
         except (HudiError, OSError, ValueError) as error:
             facts = replace(facts, problems=(*facts.problems, f"{what}: {type(error).__name__}: {error}"))
     return facts
 
 
-def _with_health(facts: ReportFacts, table: HudiTable, options: WriteOptions) -> ReportFacts:
-    found = load_health(table, options.sizes, options.clean, options.archive, options.compaction)
-    return replace(facts, health=found)
+def _with_health(facts: ReportFacts, table: HudiTable, settings: KeptSettings) -> ReportFacts:
+    return replace(facts, health=load_health(table, settings))
 
 
-def _with_history(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> ReportFacts:
+def _with_history(facts: ReportFacts, table: HudiTable, _: KeptSettings) -> ReportFacts:
     rows = load_history(table)
     commits = rows.slice(0, MOST_COMMITS).to_pylist()
     changes = [(row["instant"], change) for row in commits for change in row["schema_changes"] or ()]
@@ -127,7 +128,7 @@ def _with_history(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> Repo
     return replace(facts, commits=tuple(commits), commits_left_out=left, schema_changes=tuple(changes[:MOST_LISTED]))
 
 
-def _with_files(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> ReportFacts:
+def _with_files(facts: ReportFacts, table: HudiTable, _: KeptSettings) -> ReportFacts:
     files = load_files(table)
     sizes: list[int] = []
     logs: Counter[tuple[str, str]] = Counter()
@@ -152,10 +153,10 @@ def _with_files(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> Report
     )
 
 
-def _with_fates(facts: ReportFacts, table: HudiTable, options: WriteOptions) -> ReportFacts:
+def _with_fates(facts: ReportFacts, table: HudiTable, settings: KeptSettings) -> ReportFacts:
     found, count = Bytes(), 0
     listed: list[tuple[str, int, str]] = []
-    for of_path in judge_files(table, options.clean):
+    for of_path in judge_files(table, settings.clean):
         found = _counted(found, of_path)
         for fate in of_path.deleted:
             count += 1
@@ -164,12 +165,12 @@ def _with_fates(facts: ReportFacts, table: HudiTable, options: WriteOptions) -> 
     return replace(facts, bytes=found, next_clean=tuple(listed), next_clean_count=count)
 
 
-def _with_compaction(facts: ReportFacts, table: HudiTable, options: WriteOptions) -> ReportFacts:
+def _with_compaction(facts: ReportFacts, table: HudiTable, settings: KeptSettings) -> ReportFacts:
     if not has_compactions(table.config):
         return facts
     snapshot = Snapshot.load(table)
     groups = (group for _, found in snapshot.walk_file_groups() for group in found)
-    listed = list_next_compaction(snapshot, groups, options.compaction)
+    listed = list_next_compaction(snapshot, groups, settings.compaction)
     return replace(facts, next_compaction=tuple(listed[:MOST_LISTED]), next_compaction_count=len(listed))
 
 
@@ -189,10 +190,10 @@ def _counted(so_far: Bytes, of_path: PartitionFates) -> Bytes:
     )
 
 
-def _with_schema(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> ReportFacts:
+def _with_schema(facts: ReportFacts, table: HudiTable, _: KeptSettings) -> ReportFacts:
     stored = Snapshot.load(table).load_schema()
     return replace(facts, schema=tuple((one.name, str(one.type), one.nullable) for one in stored or ()))
 
 
-def _with_check(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> ReportFacts:
+def _with_check(facts: ReportFacts, table: HudiTable, _: KeptSettings) -> ReportFacts:
     return replace(facts, checked=check(table))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from table.inspect.health import Health, Verdict
+from table.inspect.health_facts import Health, Verdict
 from table.inspect.report.charts import HALF, Bar, bar_chart, share_bar, size_bins, treemap
 from table.inspect.report.facts import LARGEST_PARTITIONS, MOST_LISTED, ReportFacts
 from table.inspect.words import age_text, size_text
@@ -91,7 +91,7 @@ def _head(facts: ReportFacts, made_at: str) -> str:
     health = facts.health
     level = health.verdict if health is not None else Verdict.BROKEN
     words = _WORDS[level] if health is not None else "could not be read"
-    found = [text for _, text in health.findings] if health is not None else []
+    found = [one.text for one in health.findings] if health is not None else []
     told = "".join(f"<li>{_said(text)}</li>" for text in (*found, *facts.problems))
     return (
         f'<h1>{_said(facts.name)}</h1><p class="path">{_said(facts.path)} · looked at {escape(made_at)}</p>'

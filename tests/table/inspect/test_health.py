@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from command_line import said
@@ -12,76 +12,12 @@ from engine import Engine, leave_a_dead_batch, rows
 from hudistream import HudiTable
 from table import clock
 from table.config.table_config import PROPERTIES_FILE
-from table.inspect.health import Backlog, Health, Verdict, judged, load_health, rows_per_minute
+from table.inspect.health import load_health, rows_per_minute
+from table.inspect.health_facts import Verdict
 from table.inspect.overview import CommitFigures
-from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
+from table.options.groups import CleanSettings
 from table.timeline.instant import Action, State
 from table.timeline.layout import name_instant
-
-WELL = Health(
-    "/t", 6, "COPY_ON_WRITE", "20260101000000001", 5.0, 60.0, "sink 's'", True, 10, 1000, 1, 0, 0,
-    Backlog(1, 3, 300, None, 0, 12),
-)  # fmt: skip
-SETTINGS = (CleanSettings(), ArchiveSettings(), CompactionSettings())
-OLD = Backlog(None, 90, 5000, None, 0, 34)
-YOUNG = replace(OLD, active_instants=33)  # no clean is late yet
-
-
-def levels(facts):
-    found = judged(facts, *SETTINGS)
-    return found.verdict, [text for _, text in found.findings]
-
-
-def test_a_table_that_is_well_has_no_finding():
-    assert levels(WELL) == (Verdict.WELL, [])
-
-
-@pytest.mark.parametrize(
-    ("changed", "verdict", "said"),
-    [
-        ({"lost": ("p/a.parquet is not there", "x")}, Verdict.BROKEN, "p/a.parquet is not there (and 1 more files)"),
-        ({"pending": (("2", "restore", 9.0),)}, Verdict.BROKEN, "the restore 2 was begun"),
-        ({"writer_lives": False}, Verdict.LOOK, "holds the table and is dead"),
-        ({"pending": (("2", "commit", 9e3),), "writer": None, "writer_lives": None}, Verdict.LOOK, "more than an hour"),
-        ({"backlog": OLD}, Verdict.LOOK, "old versions hold 5.0 times"),
-        ({"backlog": replace(OLD, commits_since_clean=99)}, Verdict.LOOK, "nothing cleans"),
-        ({"backlog": replace(WELL.backlog, commits_since_compaction=16)}, Verdict.LOOK, "16 delta commits wait"),
-        ({"backlog": replace(WELL.backlog, active_instants=91)}, Verdict.LOOK, "91 commits, and archival keeps 30"),
-        (
-            # early: as soon as archival would go past it
-            {"backlog": replace(WELL.backlog, active_instants=31, commits_since_savepoint=31), "savepoints": ("7",)},
-            Verdict.LOOK,
-            "the savepoint 7 holds archival): delete it",
-        ),
-        (
-            {"backlog": replace(WELL.backlog, active_instants=91, commits_since_savepoint=2), "savepoints": ("7",)},
-            Verdict.LOOK,
-            "run `hudistream archive`",
-        ),
-        ({"live_files": 40, "small_files": 30}, Verdict.LOOK, "30 of 40 live files are small"),
-    ],
-)
-def test_what_is_not_well_is_said_with_the_way_out(changed, verdict, said):
-    found, texts = levels(replace(WELL, **changed))
-    assert found is verdict
-    assert any(said in text for text in texts), texts
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"pending": (("2", "commit", 9e3),)},  # its writer lives
-        {"pending": (("2", "commit", 9.0),), "writer": None, "writer_lives": None},
-        {"backlog": replace(OLD, commits_since_clean=5)},
-        {"backlog": replace(OLD, superseded_bytes=500)},
-        {"backlog": YOUNG},
-        {"backlog": replace(WELL.backlog, commits_since_compaction=15)},
-        {"backlog": replace(WELL.backlog, active_instants=30, commits_since_savepoint=30), "savepoints": ("7",)},
-        {"live_files": 19, "small_files": 19},
-    ],
-)
-def test_what_is_no_reason_to_look(changed):
-    assert levels(replace(WELL, **changed)) == (Verdict.WELL, [])
 
 
 def test_rows_a_minute_go_by_the_time_between_commits():
@@ -216,4 +152,22 @@ def test_what_is_pending_for_long_is_told_where_no_writer_lives(path):
     table.storage.put(early.path, b"")
     found = load_health(table)
     assert found.verdict is Verdict.LOOK
-    assert "more than an hour" in found.findings[0][1]
+    assert "more than an hour" in found.findings[0].text
+
+
+def test_a_folder_without_rights_and_a_full_disk_are_told(path, capsys, monkeypatch):
+    table = HudiTable.open(path)
+    asked = os.access
+    with monkeypatch.context() as rights:  # root may write everywhere
+        rights.setattr(os, "access", lambda name, mode: not name.endswith("/.hoodie") and asked(name, mode))
+        text = said(capsys, "health", path, code=1)
+        assert f"this user may not write in '{path}/.hoodie'" in text
+        assert "[not_writable]" in text
+    found = os.statvfs(path)
+    for read_only, free, code in ((True, 1 << 30, "not_writable"), (False, 100, "disk_full")):
+        state = SimpleNamespace(f_flag=os.ST_RDONLY * read_only, f_bavail=free, f_frsize=1)
+        with monkeypatch.context() as disk:
+            disk.setattr(os, "statvfs", lambda _, state=state: state)
+            told = json.loads(said(capsys, "health", path, "--format", "json", code=2))
+        assert [one["code"] for one in told["findings"]] == [code]
+    assert table.health().free_bytes == pytest.approx(found.f_bavail * found.f_frsize, rel=0.2)

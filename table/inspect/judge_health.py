@@ -1,0 +1,170 @@
+"""Decides what is not well in a table, by the facts (pure)."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from table.inspect.health_facts import Code, Health, HealthFinding, Verdict
+from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
+from table.services.archival.plan import is_far_behind
+from table.timeline.instant import Action
+
+PENDING_TOO_LONG_S = 3600
+BEHIND = 3
+"""So many times what a service waits for, and it is behind."""
+_FEW_FILES = 20
+_SMALL_SHARE = 0.5
+_LEAST_FREE_BYTES = 1 << 20  # for the instants of a batch
+_BATCHES_FREE = 10
+
+
+def judged(facts: Health, clean: CleanSettings, archive: ArchiveSettings, compaction: CompactionSettings) -> Health:
+    """The same facts with findings.
+
+    Args:
+        facts: facts about a table.
+        clean: when a clean is due.
+        archive: how long the active timeline may be.
+        compaction: when a compaction is due.
+    """
+    found = [
+        *_broken(facts),
+        *_damaged(facts),
+        *_left(facts),
+        *_behind(facts, clean, compaction),
+        *_held_archival(facts, archive),
+        *_small(facts),
+        *_room(facts),
+    ]
+    return replace(facts, findings=tuple(sorted(found, key=lambda one: -one.level)))
+
+
+def _look(code: Code, text: str) -> HealthFinding:
+    return HealthFinding(Verdict.LOOK, code, text)
+
+
+def _fails(code: Code, text: str) -> HealthFinding:
+    return HealthFinding(Verdict.BROKEN, code, text)
+
+
+def _broken(facts: Health) -> Iterable[HealthFinding]:
+    if facts.lost:
+        more = f" (and {len(facts.lost) - 1} more files)" if len(facts.lost) > 1 else ""
+        yield _fails(
+            Code.LOST_FILE,
+            f"{facts.lost[0]}{more}: batches are refused. Bring it back, or run `hudistream accept-loss PATH`, which "
+            "says what is lost",
+        )
+    if facts.clock:
+        yield _fails(Code.CLOCK_AHEAD, f"batches are refused: {facts.clock}")
+    for time, action, _ in facts.pending:
+        if action == Action.RESTORE.value:
+            yield _fails(
+                Code.RESTORE_PENDING,
+                f"the restore {time} was begun and is not completed: no writer may write before `hudistream savepoint "
+                "restore` has finished it",
+            )
+
+
+def _damaged(facts: Health) -> Iterable[HealthFinding]:
+    """What others damaged, and the next batch or a command mends."""
+    if facts.damaged_commits:
+        yield _look(
+            Code.DAMAGED_COMMIT,
+            f"the completed file of {facts.damaged_commits[-1]} is empty or torn: readers of Hudi lose its rows; the "
+            "next sink that starts writes it again from its end record, or `hudistream check --repair`",
+        )
+    if facts.metadata_table:
+        yield _look(
+            Code.METADATA_TABLE,
+            f"the properties promise a metadata table, and {facts.metadata_table}: Hudi's readers fail or list the "
+            "store; `hudistream check --repair` takes it out of the properties",
+        )
+
+
+def _left(facts: Health) -> Iterable[HealthFinding]:
+    """What dead writers left."""
+    late = [(time, action) for time, action, age_s in facts.pending if age_s > PENDING_TOO_LONG_S]
+    if late and not facts.writer_lives:
+        yield _look(
+            Code.WRITE_PENDING,
+            f"the {late[0][1]} {late[0][0]} has been pending for more than an hour, and no writer lives that would end "
+            "it: start the stream, or run `hudistream check --repair`",
+        )
+    if facts.writer is not None and not facts.writer_lives:
+        yield _look(
+            Code.DEAD_WRITER,
+            f"{facts.writer} holds the table and is dead: start the stream; the next writer takes over",
+        )
+
+
+def _behind(facts: Health, clean: CleanSettings, compaction: CompactionSettings) -> Iterable[HealthFinding]:
+    """Services that do not keep up."""
+    backlog = facts.backlog
+    since, due = backlog.commits_since_clean, clean.commits_retained + clean.trigger_commits
+    is_late = (backlog.active_instants if since is None else since) > BEHIND * due
+    if is_late and backlog.superseded_bytes > facts.live_bytes and facts.live_files:
+        yield _look(
+            Code.NOT_CLEANED,
+            f"old versions hold {backlog.superseded_bytes / max(1, facts.live_bytes):.1f} times the bytes of the live "
+            "files, and nothing cleans: set hoodie.clean.automatic=true, or run `hudistream clean`",
+        )
+    waits = backlog.commits_since_compaction
+    if waits is not None and waits > BEHIND * compaction.delta_commits:
+        yield _look(
+            Code.NOT_COMPACTED,
+            f"{waits} delta commits wait for a compaction: readers merge more log files each time; run `hudistream "
+            "compact`, or look why the stream's compactions fail",
+        )
+
+
+def _held_archival(facts: Health, archive: ArchiveSettings) -> Iterable[HealthFinding]:
+    """A savepoint is named as soon as archival would go past it: what it holds grows with each commit."""
+    count, most, held = facts.backlog.active_instants, archive.max_commits, facts.backlog.commits_since_savepoint
+    text = f"the active timeline has {count} commits, and archival keeps {most}"
+    if held is not None and held > most:
+        first = facts.savepoints[0]
+        yield _look(
+            Code.SAVEPOINT_HOLDS_ARCHIVAL,
+            f"{text} (the savepoint {first} holds archival): delete it when it is no longer needed (`hudistream "
+            f"savepoint delete PATH {first}`); until then `.hoodie` grows with each commit, and all batches list it",
+        )
+    elif is_far_behind(count, archive):
+        yield _look(Code.NOT_ARCHIVED, f"{text}: set hoodie.archive.automatic=true, or run `hudistream archive`")
+
+
+def _small(facts: Health) -> Iterable[HealthFinding]:
+    if facts.live_files > _FEW_FILES and facts.small_files > _SMALL_SHARE * facts.live_files:
+        yield _look(
+            Code.SMALL_FILES,
+            f"{facts.small_files} of {facts.live_files} live files are small: `hudistream cluster` puts those of a "
+            "partition path together; fewer paths, fewer buckets or less frequent batches make larger ones",
+        )
+
+
+def _room(facts: Health) -> Iterable[HealthFinding]:
+    """Whether the next batch may write, and has room for its files."""
+    if facts.not_writable and facts.is_read_only:
+        yield _fails(
+            Code.NOT_WRITABLE,
+            f"the file system of {facts.not_writable!r} is read-only: batches fail; mount it writable",
+        )
+    elif facts.not_writable:
+        yield _look(
+            Code.NOT_WRITABLE,
+            f"this user may not write in {facts.not_writable!r}: batches of the same user fail; give the rights to it",
+        )
+    free, batch = facts.free_bytes, facts.batch_bytes
+    if free is None:
+        return
+    if free < max(batch, _LEAST_FREE_BYTES):
+        yield _fails(
+            Code.DISK_FULL,
+            f"{free:,} bytes are free, and the largest of the newest commits wrote {batch:,}: batches fail; run "
+            "`hudistream clean`, which works on a full disk, or free some room",
+        )
+    elif free < _BATCHES_FREE * batch:
+        yield _look(
+            Code.DISK_NEARLY_FULL,
+            f"{free:,} bytes are free, and the largest of the newest commits wrote {batch:,}: run `hudistream clean`, "
+            "or free some room",
+        )

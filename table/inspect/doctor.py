@@ -13,6 +13,8 @@ from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSIO
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
 from table.hudi_table import HudiTable
+from table.inspect.health import load_health
+from table.inspect.health_facts import Code, Health, Verdict
 from table.keys.keygen import doubled_by
 from table.metadata_table.index_definitions import load_statistics
 from table.metadata_table.statistics import agree_columns
@@ -33,6 +35,11 @@ from table.transaction.membership import is_open
 from table.transaction.planned_clusterings import is_left_alone
 
 _KEEPS_VERSION = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")
+# pending instants and the lease are looked at more closely here
+_OF_BATCHES = {
+    Code.LOST_FILE, Code.CLOCK_AHEAD, Code.DISK_FULL, Code.NOT_WRITABLE, Code.DAMAGED_COMMIT, Code.METADATA_TABLE,
+    Code.DISK_NEARLY_FULL,
+}  # fmt: skip
 _AT_ONCE = "a JVM writer that works at the same time must have a lock in common, and set hoodie.metadata.enable=false"
 
 
@@ -149,12 +156,11 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     if any(finding.level == "stop" for finding in findings):
         return findings
     snapshot = Snapshot.load(table)
-    last = snapshot.timeline.last_time
-    if last is not None:
-        findings += _tried(lambda: clock.check_skew(last, clock.now_ms(), config.timezone), "clock and timeline agree")
+    facts = load_health(table)
+    findings += _examine_probes(facts)
     findings += _examine_keys(snapshot)
     findings += _examine_pending(snapshot, options or WriteOptions())
-    findings += _examine_readers(snapshot, config)
+    findings += _examine_readers(facts, config)
     return findings
 
 
@@ -225,17 +231,24 @@ def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
     return [Finding("note", f"{text}: {said}; while it lives, others are refused")]
 
 
-def _examine_readers(snapshot: Snapshot, config: TableConfig) -> list[Finding]:
-    slices = [group.merged_slice for _, groups in snapshot.walk_file_groups() for group in groups]
-    files = [file for found in slices for file in found.files]
-    logs = sum(len(found.log_files) for found in slices)
-    behind = f", {logs} of them log files" if logs else ""
+def _examine_probes(facts: Health) -> list[Finding]:
+    """What health finds broken stops a sink; what the next batch mends is a note (pure)."""
+    fine = Finding("ok", "the files that commits name are there, and clock and timeline agree")
+    of_batches = [one for one in facts.findings if one.code in _OF_BATCHES]
+    stops = [Finding("stop" if one.level is Verdict.BROKEN else "note", one.text) for one in of_batches]
+    return stops or [fine]
+
+
+def _examine_readers(facts: Health, config: TableConfig) -> list[Finding]:
+    logs = f", {facts.log_files} of them log files" if facts.log_files else ""
     is_first = config.version == TABLE_VERSION
     readers = "tested readers: Hudi 1.0.2 and hudi-rs 0.5; others that read tables of version 6 should, too"
     if not is_first:
         readers = f"readers of version {config.version} are Hudi 1.x and hudi-rs; other engines read version 6 alone"
     findings = [
-        Finding("ok", f"{len(files)} live files{behind}, {sum(file.size_bytes for file in files)} bytes"),
+        Finding(
+            "ok", f"{facts.live_files + facts.log_files} live files{logs}, {facts.live_bytes + facts.log_bytes} bytes"
+        ),
         Finding("note", _AT_ONCE),
         Finding("note", readers),
     ]

@@ -3,25 +3,21 @@
 from collections.abc import Iterable, Sequence
 
 from table import clock
-from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.inspect.health_facts import Backlog, Health
 from table.inspect.judge_health import judged
 from table.inspect.overview import CommitFigures, read_figures
-from table.metadata_table.metadata_table import MetadataTable
 from table.options.choices import TableType
 from table.options.groups import HeartbeatSettings
-from table.references.losses import left_of, load_losses
 from table.services.compaction.plan import commits_since_compaction
 from table.services.kept_settings import KeptSettings, load_settings
+from table.services.probes import probe
 from table.snapshot import Snapshot
-from table.storage.interface import METAFOLDER
 from table.timeline.instant import Action
 from table.timeline.pins import PINS_FOLDER, parse_pin
 from table.transaction.holder import find_standing_holder
 from table.transaction.lease_record import describe_holder
-from table.view.file_group import FileGroup, parse_data_files
-from table.view.known_files import LostFile, find_lost
+from table.view.file_group import FileGroup
 
 COMMITS_SEEN = 10
 """So many of the newest commits say how fast rows come."""
@@ -42,11 +38,11 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None) -> Healt
     settings = settings or load_settings(table.storage)
     snapshot = Snapshot.load(table)
     timeline = snapshot.timeline
-    groups, lost = _look_at_files(snapshot)
+    found = probe(snapshot)
+    groups, room = found.groups, found.room
     newest = timeline.writes_by_time[-COMMITS_SEEN:]
     writer, lives = _find_writer(table)
     figures = read_figures(snapshot, newest).values()
-    room = table.storage.look_for_room((METAFOLDER, table.layout.names.folder))
     facts = Health(
         table.storage.base_uri,
         table.config.version,
@@ -61,11 +57,11 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None) -> Healt
         pending=tuple((i.time, i.action.value, _age_s(i.time, table)) for i in timeline.pending),
         savepoints=tuple(i.time for i in timeline.completed_of(Action.SAVEPOINT)),
         pinned_snapshots=len({pin.time for pin in map(parse_pin, _names(table, PINS_FOLDER)) if pin is not None}),
-        missing_files=tuple(one.named.path for one in lost),
-        lost=tuple(map(str, lost)),
-        clock=_find_skew(table, timeline.last_time),
-        damaged_commits=tuple(sorted(instant.time for instant in snapshot.commits.damaged)),
-        metadata_table=_find_metadata_table(table),
+        missing_files=tuple(one.named.path for one in found.lost),
+        lost=tuple(map(str, found.lost)),
+        clock=found.clock,
+        damaged_commits=found.damaged_commits,
+        metadata_table=found.metadata_table,
         free_bytes=None if room is None else room.free_bytes,
         batch_bytes=max((one.bytes_written for one in figures), default=0),
         not_writable="" if room is None else room.not_writable,
@@ -91,26 +87,6 @@ def rows_per_minute(times: Sequence[str], figures: Iterable[CommitFigures]) -> f
 
 def _age_s(time: str, table: HudiTable) -> float:
     return max(0.0, (clock.now_ms() - clock.parse_instant_time(time, table.config.timezone)) / 1000)
-
-
-def _find_skew(table: HudiTable, last_time: str | None) -> str:
-    try:
-        clock.check_skew(last_time or "", clock.now_ms(), table.config.timezone)
-    except InvalidConfigError as error:
-        return str(error)
-    return ""
-
-
-def _find_metadata_table(table: HudiTable) -> str:
-    if not table.config.metadata_partitions:
-        return ""
-    try:
-        MetadataTable.open(table.storage)
-    except FileNotFoundError:
-        return "it is gone"
-    except (CorruptFileError, UnsupportedTableError) as error:
-        return str(error)
-    return ""
 
 
 def _names(table: HudiTable, folder: str) -> list[str]:
@@ -152,17 +128,3 @@ def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup]) -> Backlog:
         len(writes),
         sum(write.time >= savepoints[0].time for write in writes) if savepoints else None,
     )
-
-
-def _look_at_files(snapshot: Snapshot) -> tuple[list[FileGroup], list[LostFile]]:
-    """The file groups, and the files that commits name and that are gone or differ. The store itself is listed."""
-    snapshot.commits.named_files.accept(left_of(load_losses(snapshot.storage)))
-    committed, groups, lost = snapshot.confirmed, list[FileGroup](), list[LostFile]()
-    unseen = set(committed.named or ())
-    for path, entries in snapshot.table.store_listing.walk():
-        groups += snapshot.group_files(path, entries)
-        lost += find_lost(path, *parse_data_files(path, entries), committed)
-        unseen.discard(path)
-    for path in sorted(unseen):
-        lost += find_lost(path, (), (), committed)
-    return groups, lost

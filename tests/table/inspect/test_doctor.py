@@ -10,11 +10,14 @@ from streaming.arrow_sink import ArrowSink
 from table.cli.main import main
 from table.clock import InstantClock
 from table.config.table_config import PROPERTIES_FILE
+from table.errors import LostDataError
 from table.hudi_table import HudiTable
 from table.inspect.doctor import examine
 from table.options.clustering_settings import ClusteringSettings
 from table.options.write_options import parse_options
 from table.services.clustering.command import schedule
+from table.snapshot import Snapshot
+from table.storage.interface import Room
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.instant import Action
@@ -105,6 +108,22 @@ def test_a_damaged_table(tmp_path):
     Engine(path).write(0, rows(range(10)))
     LocalStorage(path).put(PROPERTIES_FILE, b"hoodie.table.name=t\nhoodie.table.checksum=1\n")
     assert "damaged" in texts(examine(path), "stop")[0]
+
+
+def test_what_health_finds_broken_stops_a_sink(tmp_path, monkeypatch):
+    engine = Engine(str(tmp_path / "t"))
+    engine.write(0, rows(range(3)))
+    engine.writer.stop()
+    table = HudiTable.open(tmp_path / "t")
+    gone = table.storage.base_uri + "/" + next(iter(Snapshot.load(table).list_file_groups("p0"))).latest_base_file.path
+    assert examine(str(tmp_path / "t")).may_write
+    with monkeypatch.context() as disk:
+        disk.setattr(LocalStorage, "look_for_room", lambda *_: Room(100))
+        assert "100 bytes are free" in texts(examine(str(tmp_path / "t")), "stop")[0]
+    os.truncate(gone, 900)
+    assert "batches are refused" in texts(examine(str(tmp_path / "t")), "stop")[0]
+    with pytest.raises(LostDataError):
+        engine.write(1, rows(range(3)))
 
 
 def test_the_command(tmp_path, capsys):

@@ -31,9 +31,13 @@ def properties(_table):
 
 def newest_commit(table):
     """The completed file of the newest commit, where its end record has the same content."""
-    writes = table.load_timeline().writes_by_time
+    return commits(table)[-1:]
+
+
+def commits(table):
+    """The completed files of commits whose end records have the same content."""
     ends = {entry.name.partition(".")[0] for entry in table.storage.list_dir(ENDS_FOLDER)}
-    return [write.path for write in writes[-1:] if write.time in ends]
+    return [write.path for write in table.load_timeline().writes_by_time if write.time in ends]
 
 
 def newest_end(table):
@@ -83,7 +87,7 @@ def main():
     journal, luck = Journal(drawn.journals, name), random.Random(f"vandal {drawn.seed}")
     while not is_over(drawn):
         time.sleep(luck.uniform(0.5, 1.5))
-        targets = luck.choice([data_files, data_files, data_files, properties, newest_commit, newest_end])
+        targets = luck.choice([data_files, data_files, data_files, properties, newest_commit, commits, newest_end])
         try:
             table = open_table(drawn)
             chosen = targets(table)

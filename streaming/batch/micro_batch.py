@@ -6,6 +6,7 @@ announced before it is opened, and one file at the end makes the batch visible.
 
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
 from streaming.batch.agreement import Agreement
@@ -49,7 +50,7 @@ from table.options.write_options import WriteOptions
 from table.quarantine.place import table_key
 from table.references.strays import delete_before_first_commit
 from table.schema.avro_schema import schema_json
-from table.services.rollback.rollback import end_own
+from table.services.rollback.under_way import under_way
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.commit_cache import CommitCache
@@ -209,10 +210,17 @@ class MicroBatchWriter:
             return BatchSummary(self.table, batch.batch_id, None, skipped=True)
         self.progress.is_new, self.progress.phase = True, "plan"
         snapshot = with_lists(snapshot, options)
-        job = self._begin(snapshot, batch, options, turn)
-        self.progress.instant_time = job.pending.time
-        timing.end("prepare")
-        result = self._write_and_commit(job, batch.workers, timing)
+        try:
+            with ExitStack() as stack:
+                job = self._begin(snapshot, batch, options, turn, stack)
+                self.progress.instant_time = job.pending.time
+                timing.end("prepare")
+                result = self._write_and_commit(job, batch.workers, timing)
+        except BaseException as error:
+            self._forget_profiles()
+            if not isinstance(error, CommitOutcomeUnknownError):
+                turn.forget(self.table)
+            raise
         missed = self.progress.deletes_unmatched
         self._unmatched.note(job.table, options.index.type, missed)
         if result is None:
@@ -236,20 +244,10 @@ class MicroBatchWriter:
     def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
         """Lets the workers write the rows, and makes them visible; None where there was nothing to commit."""
         self.progress.phase = "write"
-        try:
-            result = sum_results(workers.write(job.agreed.keys, job.plan)) if job.leaving is None else TaskResult()
-            timing.end("write")
-            self.progress.note_written(result.stats, result.deletes_unmatched)
-            return self._complete(job, result)
-        except CommitOutcomeUnknownError:
-            self.lease.beat_for(None)
-            # the commit file may yet appear, so the files that it names must not be deleted
-            self._forget_profiles()
-            raise
-        except BaseException:
-            self._undo(job.pending)
-            job.turn.forget(self.table)
-            raise
+        result = sum_results(workers.write(job.agreed.keys, job.plan)) if job.leaving is None else TaskResult()
+        timing.end("write")
+        self.progress.note_written(result.stats, result.deletes_unmatched)
+        return self._complete(job, result)
 
     def _complete(self, job: BatchJob, result: TaskResult) -> TaskResult | None:
         """Makes the rows visible. Returns the result that was committed; None where there was nothing to commit.
@@ -283,8 +281,11 @@ class MicroBatchWriter:
         for profiles in self._profiles.values():
             profiles.drop()
 
-    def _begin(self, snapshot: Snapshot, batch: Batch, options: WriteOptions, turn: Turn) -> BatchJob:
-        """Agrees with the table about the batch, then begins its commit and plans its tasks."""
+    def _begin(self, snapshot: Snapshot, batch: Batch, options: WriteOptions, turn: Turn, stack: ExitStack) -> BatchJob:
+        """Agrees with the table about the batch, then begins its commit and plans its tasks.
+
+        The commit is under way as long as the stack is open.
+        """
         identity = turn.identity
         columns, profiles = batch.workers.schema, self._profiles_for(options)
         # raises the errors of the batch before any request
@@ -294,18 +295,13 @@ class MicroBatchWriter:
         action = action_of(operation := options.effective_operation, snapshot.config.table_type)
         index = see_index(snapshot.table, options)  # before the timeline is listed from which the batch is planned
         pending = begin_commit(snapshot, operation.hudi_name, identity, self.lease, action)
-        self.lease.beat_for(pending.time, identity, pending.sight)
-        try:
-            # other writers may have committed or archived instants meanwhile
-            if pending.seen.timeline.committed_times != snapshot.timeline.committed_times:
-                agreed = agree_again(options, pending.seen, columns, profiles)
-            scene = self._look_around(options, pending, agreed.profile, index)
-            parallelism = batch.workers.parallelism
-            plan = plan_tasks(options, snapshot.config, agreed.profile, agreed.schema, scene, parallelism)
-            tell_small_files(self.table, plan.small_files)
-        except BaseException:
-            self._undo(pending)
-            raise
+        stack.enter_context(self._under_way(pending, identity))
+        # other writers may have committed or archived instants meanwhile
+        if pending.seen.timeline.committed_times != snapshot.timeline.committed_times:
+            agreed = agree_again(options, pending.seen, columns, profiles)
+        scene = self._look_around(options, pending, agreed.profile, index)
+        plan = plan_tasks(options, snapshot.config, agreed.profile, agreed.schema, scene, batch.workers.parallelism)
+        tell_small_files(self.table, plan.small_files)
         pending = replace(pending, looks=plan.changes is not None or operation.replaces, widens_order=agreed.widens)
         if self._quarantine is not None:
             key = table_key(self.table, snapshot.config.name)
@@ -371,21 +367,17 @@ class MicroBatchWriter:
             self.progress.is_visible, self.progress.phase = True, "after"
         return done
 
-    def _undo(self, pending: PendingCommit) -> None:
-        """Rolls back the batch's commit at once. If that fails, the next batch rolls it back."""
-        self._forget_profiles()
-        self.lease.beat_for(None)
-        try:
-            now = end_own(pending, self.lease.owner)
-            if self._quarantine is not None:
-                finish_quarantine(self._quarantine, table_key(self.table, now.config.name), now.again())
-        except HudiError as error:
-            log.warning("rollback_left_to_next_batch", table=self.table, instant_time=pending.time, error=str(error))
+    def _under_way(self, pending: PendingCommit, identity: WriterIdentity) -> AbstractContextManager[None]:
+        return under_way(pending, self.lease, identity, self._after_undoing)
+
+    def _after_undoing(self, now: Snapshot) -> None:
+        """Deletes the bad rows of a batch that was rolled back."""
+        if self._quarantine is not None:
+            finish_quarantine(self._quarantine, table_key(self.table, now.config.name), now.again())
 
     def _after_commit(self, job: BatchJob, result: TaskResult) -> tuple[str, ...]:
         """Cleans up after the commit. A failure here does not fail the batch: it is logged and returned as text."""
         time = job.pending.time
-        self.lease.beat_for(None)
         try:
             self._cleanup.run(time, result.stats)
             if self._quarantine is not None and result.quarantined:

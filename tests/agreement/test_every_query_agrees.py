@@ -4,7 +4,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from engine import OPTIONS, Engine
+from engine import OPTIONS, Engine, undo_nothing
 from values import frame_rows, plain
 
 from streaming.spark.read_hudi import read_hudi
@@ -96,7 +96,8 @@ def dies(path, options, rows):
         distribute(plan, table)
         raise KeyboardInterrupt
 
-    engine.distribute, engine.writer._undo = killed, lambda job: None
+    engine.distribute = killed
+    undo_nothing(engine.writer)
     with pytest.raises(KeyboardInterrupt):
         engine.write(None, rows)
     engine.writer.stop()

@@ -12,7 +12,6 @@ from table import clock
 from table.config.writable import check_can_write, check_has_meta_fields
 from table.errors import (
     ActionPendingError,
-    CommitOutcomeUnknownError,
     InvalidConfigError,
     UnsupportedTableError,
     WriteConflictError,
@@ -27,7 +26,7 @@ from table.references.losses import check_inputs, with_second_look
 from table.services.clustering.cluster_group import cluster_group
 from table.services.clustering.plan import choose_partitions, order_number, plan_clustering
 from table.services.rewriting import Rewriting
-from table.services.rollback.give_up import give_up
+from table.services.rollback.under_way import under_way
 from table.services.runner import PieceRunner
 from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
@@ -113,20 +112,12 @@ def cluster_held(
         check_nothing_pending(snapshot)
     request = encode_clustering_plan(plan, table.storage.base_uri)
     pending = begin_commit(snapshot, OPERATION, identity, lease, Action.REPLACE_COMMIT, request)
-    lease.beat_for(pending.time, identity, pending.sight)
-    try:
+    with under_way(pending, lease, identity):
         check_nothing_came(snapshot.timeline, pending.seen.timeline)
         check_inputs(pending.seen, plan.file_groups)
         rewriting = Rewriting.of(pending.seen, pending.time, base_file, "clustered")
         stats = write_groups(rewriting, plan, settings.layout, runner)
         complete(pending, rewriting, plan, stats, lease)
-    except CommitOutcomeUnknownError:
-        lease.beat_for(None)  # the commit may yet appear: the next writer finds out
-        raise
-    except BaseException:
-        give_up(pending, lease)
-        raise
-    lease.beat_for(None)
     return conclude(table, pending.time, plan, stats)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from table.config.writable import check_can_write, check_has_meta_fields
-from table.errors import CommitOutcomeUnknownError
 from table.files.names import build_write_token
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -12,7 +11,7 @@ from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.services.held_to_write import held_to_write
 from table.services.rewriting import Rewriting
-from table.services.rollback.give_up import give_up
+from table.services.rollback.under_way import under_way
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
@@ -59,16 +58,8 @@ def write_anew(table: HudiTable, paths: Collection[str], options: WriteOptions) 
             return None
         action = Action.DELTA_COMMIT if held.config.table_type == TableType.MERGE_ON_READ else Action.COMMIT
         pending = begin_commit(snapshot, _OPERATION, identity, lease, action)
-        lease.beat_for(pending.time, identity, pending.sight)
-        try:
+        with under_way(pending, lease, identity):
             stats = _write_and_commit(pending, paths, options, lease)
-        except CommitOutcomeUnknownError:
-            raise
-        except BaseException:
-            give_up(pending, lease)
-            raise
-        finally:
-            lease.beat_for(None)
         clean_up_commit(held.storage, pending.time, stats)
     log.info("footers_written_anew", table=table.storage.base_uri, instant_time=pending.time, files=len(stats))
     return pending.time

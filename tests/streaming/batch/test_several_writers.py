@@ -6,7 +6,7 @@ import uuid
 
 import pyarrow as pa
 import pytest
-from engine import Engine, key_set, rows
+from engine import Engine, key_set, rows, undo_nothing
 from snapshots import assert_clean
 
 from streaming import ArrowSink
@@ -212,7 +212,7 @@ def test_what_a_dead_writer_left_is_ended_and_what_a_live_one_writes_is_left_alo
     dead, alive, third = (writer(tmp_path, name) for name in "abc")
     third.write(0, rows(range(3)))
     meanwhile(dead, dies)
-    dead.writer._undo = lambda *_: None
+    undo_nothing(dead.writer)
     with pytest.raises(Died):
         dead.write(0, rows(range(10, 13)))
     dead.writer.lease.beat_for(None)
@@ -241,7 +241,7 @@ def test_a_decided_commit_whose_writer_stopped_is_carried_out_before_the_next_on
         raise Paused
 
     monkeypatch.setattr(commit, "carry_out_commit", pauses)
-    a.writer._undo = lambda *_: None
+    undo_nothing(a.writer)
     with pytest.raises(Paused):
         a.write(1, in_one(range(2), ts=5, v="a"))
     monkeypatch.setattr(commit, "carry_out_commit", carry_out)

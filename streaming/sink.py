@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from streaming.batch.summary import BatchSummary
 from streaming.table_sink import TableSink
 from table.errors import InvalidConfigError
+from table.extras import needs_extra
 from table.options.operation import Operation, OperationName
 
 if TYPE_CHECKING:  # pyspark is needed when the first batch is there, not before
@@ -81,8 +82,7 @@ class HudiSink(TableSink):
                 from streaming.spark.engine import SparkEngine  # noqa: PLC0415 see the top of this module
             except ModuleNotFoundError as error:
                 raise InvalidConfigError(
-                    f"a batch cannot be written without PySpark ({error}): install the extra `spark` of hudistream, or "
-                    "run where Spark brings it"
+                    f"{needs_extra('a batch of Spark', 'spark')}, or run where Spark brings PySpark ({error})"
                 ) from error
             self._engine = SparkEngine(self._options, self._storage_options, self._storage)
             self._writer.lease.is_over = self._engine.is_over

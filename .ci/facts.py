@@ -112,6 +112,7 @@ def facts() -> list[Fact]:
         Fact("Hudi of the tests", in_words(tested_hudis()), (r"[Tt]ested with Hudi ([\d., and]+\d)",)),
         Fact("hudi-rs of the tests", _constrained("hudi"), (r"hudi-rs (\d\.\d+)",), 4),
         Fact("Trino of the tests", constant("tests/support/oracles/trino.py", "VERSION"), (r"Trino (\d+)",), 3),
+        Fact("this version", constant("table/version.py", "VERSION"), (r"hudistream-(\d+\.\d+\.\d+)-py3",), 6),
         Fact("lines of a module", str(constant("tests/test_house.py", "MOST_LINES")),
              (r"at most (\d+) lines of code",)),
     ]  # fmt: skip

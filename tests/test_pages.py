@@ -135,10 +135,21 @@ def test_files_that_a_page_names_exist(page):
         assert ROOT.joinpath(path).exists(), f"{name_of(page)} names {path}"
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")), ids=name_of)
-def test_links_from_the_root_lead_to_files(page):
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-        assert ROOT.joinpath(target).exists(), f"{page.name} links to {target}"
+def anchors(page):
+    """The anchors of a page's headings, as GitHub and mkdocs make them."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", head).lower() for head in heads]
+    return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", head).strip()) for head in plain}
+
+
+def test_links_of_pages_lead_to_files_and_headings_in_the_repository_too():
+    made = {ROOT / "docs" / uri for uri in site_pages.PAGES}
+    for page in [*PAGES, *ROOT.joinpath("benchmarks").glob("*.md")]:
+        for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", page.read_text()):
+            there = Path(os.path.normpath(page.parent / target)) if target else page
+            assert there.exists(), f"{name_of(page)} links to {target}"
+            if anchor and there.suffix == ".md" and there not in made:
+                assert anchor in anchors(there), f"{name_of(page)} links to {target}#{anchor}"
 
 
 def test_the_readme_is_short():

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup spark4 demo check pure test test-all places test-floors lint docs bench profile soak torture truth clean
+.PHONY: help setup spark4 demo check pure test test-all places test-floors lint docs bench profile soak torture truth release clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes; TABLE_TYPE=mor: with log files)"
@@ -20,6 +20,7 @@ help:
 	@echo "make torture   an hour of simulated worlds, then real processes that are killed and stopped (MINUTES=60, CHAOS_MINUTES=10)"
 	@echo "make truth     random tables, histories and questions, judged by a table in memory and by every reader, real Hudi included (MINUTES=60)"
 	@echo "make places    tests with real components, started for them (PLACE=catalogs, cluster, kafka, pysparks, router or stores; STORE=azure)"
+	@echo "make release   build wheel and source distribution, try them on each Python of the machine, list components and licences (PYTHONS=3.11,3.12)"
 	@echo "make setup     make .venv (the others do it by themselves)"
 
 setup: $(STAMP)
@@ -142,5 +143,13 @@ ENGINES ?= all
 truth: setup
 	$(RUN) $(BIN)/python tests/support/truth/run.py --minutes $(MINUTES) --first $(FIRST) --engines $(ENGINES) $(if $(CASE),--case $(CASE))
 
+# nothing is uploaded and nothing is tagged: the last lines say what a person has to do
+RELEASE := .venv-release
+PYTHONS ?=
+release: setup
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check --requirement .ci/release.txt
+	$(RELEASE)/bin/python .ci/release.py --pythons "$(PYTHONS)" --java "$$($(BIN)/python .ci/java_home.py)"
+
 clean:
-	rm -rf $(VENV) .venv-* build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-* build dist *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -369,13 +369,15 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the generated pages, the pictures of the benchmarks and the scripts."""
+    """Adds the generated pages in place of those that point to their sources, the pictures and the scripts."""
     from mkdocs.structure.files import File
 
     for script in sorted(SCRIPTS.glob("*.js")):
         files.append(File.generated(config, f"assets/{script.name}", abs_src_path=str(script)))
 
     for uri, make in PAGES.items():
+        if (pointer := files.get_file_from_path(uri)) is not None:  # for those who read docs/ in the repository
+            files.remove(pointer)
         files.append(File.generated(config, uri, content=make()))
     for picture in sorted((ROOT / "benchmarks" / "results").glob("*.svg")):
         uri = f"reference/benchmarks/{picture.name}"

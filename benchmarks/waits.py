@@ -78,7 +78,8 @@ def measure(path, options, watch, operation, paths):
             begun = time.perf_counter()
             sink.write(rows, batch_id=number)
             seconds.append(time.perf_counter() - begun)
-    return seconds[2:], len(watch.seen), watch.chain(), begun
+        requests, chain = len(watch.seen), watch.chain()  # before the sink gives the lease back
+    return seconds[2:], requests, chain, begun
 
 
 def main():

@@ -19,7 +19,7 @@ from streaming.router.query import check_serves
 from streaming.router.routed_table import Arrived, RoutedTable, columns_for, gather, open_small
 from streaming.router.split import STAGED_FOLDER, Piece, SplitRules, Splitter
 from streaming.router.waiting_room import Attempts, NotYetError, WaitingRoom
-from streaming.table_sink import Callback, FailureHook
+from streaming.table_sink import Callback, FailureHook, given_batch_id
 from streaming.validators import Validator
 from table import clock, threads
 from table.config.table_config import PROPERTIES_FILE
@@ -196,12 +196,12 @@ class HudiRouter:
         """Table -> error, of the tables whose rows wait."""
         return self._waiting.errors
 
-    def __call__(self, batch: "DataFrame", batch_id: int) -> None:
+    def __call__(self, batch: "DataFrame", batch_id: int | None = None) -> None:
         """Writes one micro-batch; Spark calls this.
 
         Args:
             batch: its rows.
-            batch_id: Spark's id of it, the same when it is replayed.
+            batch_id: Spark's id of it, the same when it is replayed; ``foreach`` gives none, and is refused.
 
         Raises:
             BatchOrderError: a table has a batch that this one contradicts, so that no later attempt can succeed.
@@ -209,6 +209,7 @@ class HudiRouter:
             HudiError: every table failed, or one has failed for too long, or rows name no table. Tables that were
                 written stay written; Spark replays the batch when the query is started again, and they skip it.
         """
+        batch_id = given_batch_id(self, batch_id)
         with self._lock:
             opened = self._open_engine().open_micro_batch(batch, batch_id)
             self._hold(opened)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from table.errors import InvalidConfigError, TableNotFoundError
+from table.extras import needs_extra
 from table.hudi_table import HudiTable
 from table.options.write_groups import DEFAULT_SINK_ID
 from table.snapshot import Snapshot
@@ -85,9 +86,7 @@ def ask_broker(options: Mapping[str, Any], topics: tuple[str, ...]) -> Bounds:
     try:
         from confluent_kafka import Consumer, KafkaException, TopicPartition  # noqa: PLC0415 an extra
     except ModuleNotFoundError as error:
-        raise InvalidConfigError(
-            f"the broker cannot be asked ({error}): install the extra `kafka` of hudistream, or leave broker out"
-        ) from error
+        raise InvalidConfigError(f"{needs_extra('a broker', 'kafka')}, or leave broker out ({error})") from error
     named = {key.removeprefix(_PREFIX): value for key, value in options.items() if key.startswith(_PREFIX)}
     found: dict[str, dict[int, tuple[int, int]]] = {}
     consumer = Consumer({"log_level": 0, **named, "group.id": "hudistream", "enable.auto.commit": False})

@@ -9,6 +9,7 @@ from streaming.batch.summary import BatchSummary
 from streaming.batch.upkeep_summary import UpkeepSummary
 from table import clock
 from table.errors import InvalidConfigError
+from table.extras import needs_extra
 from table.hudi_table import HudiTable
 from table.inspect.health import load_health
 
@@ -75,12 +76,12 @@ class PrometheusMetrics:
 
     Raises:
         InvalidConfigError: `health_every_s` is no number above 0.
-        ImportError: without the extra: ``pip install 'hudistream[metrics]'``.
+        ImportError: without the extra: the message has the command that installs it.
     """
 
     def __init__(self, health_every_s: float | None = None, storage_options: Mapping[str, Any] | None = None) -> None:
         if _missing is not None:
-            raise ImportError("PrometheusMetrics needs its extra: pip install 'hudistream[metrics]'") from _missing
+            raise ImportError(needs_extra("PrometheusMetrics", "metrics")) from _missing
         if health_every_s is not None and not health_every_s > 0:
             raise InvalidConfigError(f"health_every_s={health_every_s!r}: give a number of seconds above 0, or None")
         self._health_every_s, self._storage_options = health_every_s, storage_options

@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from streaming.batch.summary import BatchSummary
-from streaming.table_sink import TableSink
+from streaming.table_sink import TableSink, given_batch_id
 from table.errors import InvalidConfigError
+from table.extras import needs_extra
 from table.options.operation import Operation, OperationName
 
 if TYPE_CHECKING:  # pyspark is needed when the first batch is there, not before
@@ -59,16 +60,17 @@ class HudiSink(TableSink):
         super()._start()
         self._engine: SparkEngine | None = None
 
-    def __call__(self, batch: "DataFrame", batch_id: int) -> None:
+    def __call__(self, batch: "DataFrame", batch_id: int | None = None) -> None:
         """Writes one micro-batch; Spark calls this.
 
         Args:
             batch: its rows.
-            batch_id: Spark's id of it, the same when it is replayed.
+            batch_id: Spark's id of it, the same when it is replayed; ``foreach`` gives none, and is refused.
 
         Raises:
             HudiError: the batch is not visible; Spark replays it when the query is started again.
         """
+        batch_id = given_batch_id(self, batch_id)
         with self._one_batch(), self._watched(batch_id):
             self._check_streams()
             engine = self._open_engine()
@@ -81,8 +83,7 @@ class HudiSink(TableSink):
                 from streaming.spark.engine import SparkEngine  # noqa: PLC0415 see the top of this module
             except ModuleNotFoundError as error:
                 raise InvalidConfigError(
-                    f"a batch cannot be written without PySpark ({error}): install the extra `spark` of hudistream, or "
-                    "run where Spark brings it"
+                    f"{needs_extra('a batch of Spark', 'spark')}, or run where Spark brings PySpark ({error})"
                 ) from error
             self._engine = SparkEngine(self._options, self._storage_options, self._storage)
             self._writer.lease.is_over = self._engine.is_over

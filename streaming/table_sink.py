@@ -315,6 +315,20 @@ class TableSink:
             log.warning("callback_failed", table=told.table, batch_id=batch_id, error=repr(error))
 
 
+def given_batch_id(sink: object, batch_id: int | None) -> int:
+    """The id that Spark gave with a micro-batch.
+
+    Raises:
+        InvalidConfigError: there is none: ``foreach`` calls the sink on a worker, with one row.
+    """
+    if batch_id is None:
+        raise InvalidConfigError(
+            f"a {type(sink).__name__} writes micro-batches, and foreach gives it single rows: use "
+            "writeStream.foreachBatch(sink)"
+        )
+    return batch_id
+
+
 def _page_of(error: Exception) -> str | None:
     """The command that explains an error; None for errors of others."""
     return f"hudistream why {type(error).__name__}" if isinstance(error, HudiError) else None

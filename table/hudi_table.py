@@ -9,6 +9,7 @@ from table.clock import InstantClock
 from table.config.table_config import TableConfig, create_table_config, load_table_config
 from table.config.writable import check_path_is_free
 from table.errors import TableNotFoundError, TimelineMovedError
+from table.files.near_tables import near_tables
 from table.lock import NO_LOCK, TableLock
 from table.metadata_table.known_lists import KnownLists
 from table.storage.interface import METAFOLDER, Storage, join
@@ -69,7 +70,9 @@ class HudiTable:
         config = open_config(storage)
         if config is None:
             named = storage.base_uri if path is None else path
-            raise TableNotFoundError(f"there is no Hudi table at {named!r} (no .hoodie/hoodie.properties)")
+            raise TableNotFoundError(
+                f"there is no Hudi table at {named!r} (no .hoodie/hoodie.properties){near_tables(storage)}"
+            )
         return HudiTable(storage, config)
 
     @property

@@ -2,6 +2,6 @@
 
 import json
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 # the content of a file whose name and age say everything
 SIGN = json.dumps({"version": VERSION}).encode()

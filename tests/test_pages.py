@@ -3,11 +3,13 @@
 import ast
 import importlib.util
 import logging
+import os
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+from page_runs import FENCE, run_page, shape, with_outputs
 from s3_server import serve_s3
 
 import hudistream
@@ -16,8 +18,6 @@ from table.services.check.finding import Kind
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.joinpath("docs").rglob("*.md")])
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INCOMING = '{"id": "o1", "day": "2026-01-01", "ts": "2026-01-01T10:00:00Z", "status": "open"}\n'
 
 
 def name_of(page):
@@ -39,7 +39,8 @@ def load_site_pages():
 
 site_pages = load_site_pages()
 
-WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
+WITHOUT_SPARK = [ROOT / "docs" / "guides" / "first-hour.md"]
+WITH_PYTHON = [page for page in PAGES if blocks(page, "python") and page not in WITHOUT_SPARK]
 WITH_COMMANDS = [page for page in PAGES if "hudistream " in "".join(text for _, text in blocks(page, "sh"))]
 
 
@@ -64,21 +65,26 @@ def logging_restored():
     logging.getLogger().handlers[:] = handlers
 
 
-def run_page(page, folder):
-    """Runs the Python blocks of a page one after the other in one namespace, with `/data` in a folder."""
-    incoming = folder / "incoming"
-    incoming.mkdir(exist_ok=True)
-    (incoming / "1.json").write_text(INCOMING)
-    names = {"__name__": "__main__"}
-    sinks = set()
+def run(page, folder):
+    """Runs a page, and stops the sinks that it made: what each block printed."""
+    names, runs, sinks = {"__name__": "__main__"}, [], set()
     try:
-        for line, text in blocks(page, "python"):
-            code = "\n" * (line - 1) + text.replace('"/data/', f'"{folder}/')
-            exec(compile(code, name_of(page), "exec"), names)
+        for one in run_page(page.read_text(), name_of(page), folder, names):
+            runs.append(one)
             sinks |= {value for value in names.values() if isinstance(value, HudiSink)}
     finally:
         for sink in sinks:
             sink.stop()
+    return runs
+
+
+def check_outputs(page, runs):
+    """Compares what a page printed with what it says; WRITE_PAGES=1 writes it there instead."""
+    if os.environ.get("WRITE_PAGES") and page.name != "README.md":
+        page.write_text(with_outputs(page.read_text(), runs))
+        return
+    for fence, said, printed in runs if page.name != "README.md" else ():  # there a comment says what is printed
+        assert shape(said.text if said else "") == shape(printed), f"{name_of(page)}, block of line {fence.line}"
 
 
 @pytest.mark.spark
@@ -86,14 +92,19 @@ def run_page(page, folder):
 def test_the_python_of_a_page_runs(page, spark, tmp_path, logging_restored, request):
     if "AWS_ENDPOINT_URL" in page.read_text():
         request.getfixturevalue("s3_in_environment")
-    run_page(page, tmp_path)
+    check_outputs(page, run(page, tmp_path))
+
+
+@pytest.mark.parametrize("page", WITHOUT_SPARK, ids=name_of)
+def test_the_python_of_a_page_without_spark_runs(page, tmp_path):
+    check_outputs(page, run(page, tmp_path))
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "quickstart.md"], ids=name_of)
 def test_the_first_example_keeps_one_row_per_key_however_often_it_runs(page, spark, tmp_path):
     for _ in range(2):
-        run_page(page, tmp_path)
+        run(page, tmp_path)
         assert read_table(tmp_path / "lake" / "events").num_rows == 100
 
 
@@ -125,10 +136,21 @@ def test_files_that_a_page_names_exist():
                 assert ROOT.joinpath(path).exists(), f"{name_of(page)} names {path}"
 
 
-def test_links_from_the_root_lead_to_files():
-    for page in ROOT.glob("*.md"):
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert ROOT.joinpath(target).exists(), f"{page.name} links to {target}"
+def anchors(page):
+    """The anchors of a page's headings, as GitHub and mkdocs make them."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", head).lower() for head in heads]
+    return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", head).strip()) for head in plain}
+
+
+def test_links_of_pages_lead_to_files_and_headings_in_the_repository_too():
+    made = {ROOT / "docs" / uri for uri in site_pages.PAGES}
+    for page in [*PAGES, *ROOT.joinpath("benchmarks").glob("*.md")]:
+        for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", page.read_text()):
+            there = Path(os.path.normpath(page.parent / target)) if target else page
+            assert there.exists(), f"{name_of(page)} links to {target}"
+            if anchor and there.suffix == ".md" and there not in made:
+                assert anchor in anchors(there), f"{name_of(page)} links to {target}#{anchor}"
 
 
 def test_the_readme_is_short():

@@ -16,8 +16,8 @@ from streaming.task.failure import MARK, PLACE
 from table.version import VERSION
 
 _REMEDY = (
-    "install hudistream[spark] on every node, send a packed environment along (spark-submit --archives), or point "
-    "PYSPARK_PYTHON (spark.pyspark.python) to a Python that has it; nothing became visible"
+    "install the hudistream of the driver on every node, send a packed environment along (spark-submit --archives), or "
+    "point PYSPARK_PYTHON (spark.pyspark.python) to a Python that has it; nothing became visible"
 )
 LACKS = "the Python {python} of Spark's worker on {host} lacks the module {module!r}: " + _REMEDY
 LACKS_SOMEWHERE = "the Python of a worker of Spark{where} lacks the module {module!r}: " + _REMEDY

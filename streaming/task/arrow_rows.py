@@ -17,10 +17,10 @@ def open_rows(rows: Rows) -> pa.Table | pa.RecordBatchReader:
 
     Args:
         rows: a `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, a pandas or Polars frame, or any other object
-            with ``__arrow_c_stream__``. The index of a pandas frame is not a column.
+            with ``__arrow_c_stream__``. The index of a pandas frame is not a column; one with a name is refused.
 
     Raises:
-        InvalidConfigError: the object is none of these.
+        InvalidConfigError: the object is none of these, or the index of a pandas frame has a name.
         SchemaMismatchError: a column has a type that cannot be stored.
         InvalidRecordError: a value does not fit into the type in which it is stored. A reader raises it when the value
             is read.
@@ -30,6 +30,7 @@ def open_rows(rows: Rows) -> pa.Table | pa.RecordBatchReader:
     if isinstance(rows, pa.Table):
         return _held(rows)
     if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
+        _check_index(rows)
         try:
             table = pa.Table.from_pandas(rows, preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -44,6 +45,16 @@ def open_rows(rows: Rows) -> pa.Table | pa.RecordBatchReader:
         rows = _read_stream(rows)
     schema = storable_schema(rows.schema)
     return pa.RecordBatchReader.from_batches(schema, _storable_batches(rows, schema))
+
+
+def _check_index(frame: Rows) -> None:
+    """Refuses a pandas frame whose index has a name: it holds values that would not be written."""
+    named = [str(name) for name in frame.index.names if name is not None]
+    if named:
+        raise InvalidConfigError(
+            f"the pandas frame has the index {', '.join(named)}, and an index is not written: frame.reset_index() "
+            "makes it a column, frame.reset_index(drop=True) leaves it out"
+        )
 
 
 def _held(rows: pa.Table) -> pa.Table:

@@ -9,6 +9,7 @@ from table.catalog.catalog import Partitions
 from table.catalog.in_parts import act_in_parts
 from table.catalog.registration import OUTPUT_FORMAT, SERDE, CatalogColumn, Registration, others_parameters
 from table.errors import CatalogError
+from table.extras import needs_extra
 from table.options.catalog_settings import CatalogSettings
 
 _ADDED_AT_ONCE = 100  # the limits of BatchCreatePartition, BatchUpdatePartition and BatchDeletePartition
@@ -134,7 +135,7 @@ def _make_client() -> Any:
         import boto3  # noqa: PLC0415 an extra
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415 an extra
     except ImportError as error:
-        raise CatalogError("AWS Glue needs boto3: pip install 'hudistream[glue]'") from error
+        raise CatalogError(needs_extra("AWS Glue", "glue")) from error
     try:
         return boto3.client("glue")
     except BotoCoreError as error:

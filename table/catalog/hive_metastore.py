@@ -11,6 +11,7 @@ from table.catalog.catalog import Partitions
 from table.catalog.in_parts import CONNECTIONS, act_in_parts
 from table.catalog.registration import OUTPUT_FORMAT, SERDE, CatalogColumn, Registration, others_parameters
 from table.errors import CatalogError
+from table.extras import needs_extra
 from table.options.catalog_settings import CatalogSettings
 from table.threads import make_lock
 
@@ -33,7 +34,7 @@ class HiveMetastore:
         try:
             from pymetastore.hive_metastore import ttypes  # noqa: PLC0415 an extra
         except ImportError as error:
-            raise CatalogError("a Hive metastore needs pymetastore: pip install 'hudistream[hms]'") from error
+            raise CatalogError(needs_extra("a Hive metastore", "hms")) from error
         self._uris, self._batch, self._types = settings.uris or (), settings.batch, ttypes
         self._idle: list[Any] = []
         self._lock = make_lock()

@@ -28,6 +28,7 @@ from table.cli.arguments import add_verbose
 from table.cli.output import OutputClosedError, UsageError, complain, drop_output
 from table.cli.patience import elapsed_shown
 from table.errors import HudiError
+from table.extras import needs_extra
 from table.log import logging_to_stderr
 from table.version import VERSION
 
@@ -137,7 +138,7 @@ def main(arguments: Sequence[str] | None = None, more: Sequence[MoreCommands] = 
     """
     given = build_parser(more).parse_args(arguments)
     if grid.missing is not None:
-        complain("the command needs its extra: pip install 'hudistream[cli]'")
+        complain(needs_extra("the command hudistream", "cli"))
         return 1
     try:
         with logging_to_stderr(logging.DEBUG if given.verbose else logging.WARNING):

@@ -10,6 +10,7 @@ import pyarrow as pa
 from table.cli.arguments import add_command, add_format, at_least_one, open_table
 from table.cli.grid import grid_lines, rendered, timeline_grid
 from table.cli.output import complain, say, say_json
+from table.extras import needs_extra
 from table.inspect.contents import load_history
 from table.inspect.words import size_text
 from table.schema.avro_schema import META_COLUMNS
@@ -145,7 +146,7 @@ def _query(given: argparse.Namespace) -> int:
     try:
         import duckdb  # noqa: PLC0415 an extra
     except ImportError:
-        complain("query needs the extra duckdb: pip install 'hudistream[duckdb]'")
+        complain(needs_extra("query", "duckdb"))
         return 1
     with duckdb.connect() as connection:
         scan = open_table(given).scan(as_of=given.as_of, meta_columns=any(name in given.sql for name in META_COLUMNS))

@@ -16,6 +16,7 @@ from table.columns.near_name import did_you_mean
 from table.config.key_generator import KeyEncoding, encoding_of_version
 from table.config.table_config import MERGER_VERSION, TableConfig
 from table.errors import InvalidConfigError, SchemaMismatchError
+from table.keys.option_words import in_words
 from table.keys.sql_text import quote_name, quote_text
 from table.keys.time_partition import TimePartition, build_time_value, parse_time_partition
 from table.schema.avro_schema import relaxed_type
@@ -263,15 +264,15 @@ def check_fields(config: TableConfig, schema: pa.Schema) -> None:
     wanted += [("hoodie.datasource.write.partitionpath.field", name) for name in config.partition_fields]
     for name in config.ordering_fields:
         if name not in schema.names:
+            within = " (fields within structs cannot order records)" if "." in name else ""
             raise InvalidConfigError(
-                f"hoodie.datasource.write.precombine.field={name}: the batch has no such column (fields "
-                f"within structs cannot order records here); it has {', '.join(schema.names)}"
-                f"{did_you_mean(name, schema.names)}"
+                f"{in_words('hoodie.datasource.write.precombine.field', name)}: the batch has no such column{within}; "
+                f"it has {', '.join(schema.names)}{did_you_mean(name, schema.names)}"
             )
     for option, name in wanted:
         if _find(name, schema) is None:
             raise InvalidConfigError(
-                f"{option}={name}: the batch has no such column; it has {', '.join(schema.names)}"
+                f"{in_words(option, name)}: the batch has no such column; it has {', '.join(schema.names)}"
                 f"{did_you_mean(name, schema.names)}"
             )
 

@@ -20,6 +20,7 @@ from table.config.table_config import (
     TableConfig,
 )
 from table.errors import InvalidConfigError
+from table.keys.option_words import in_words
 from table.keys.time_partition import parse_time_partition
 from table.options.catalog_settings import CatalogSettings, check_names_catalog
 from table.options.choices import TableType
@@ -393,17 +394,13 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
         ),
         ("hoodie.table.timeline.timezone", options.table.timezone, config.timezone),
         ("hoodie.populate.meta.fields", options.table.populates_meta_fields, config.populate_meta_fields),
-        (
-            "hoodie.archivelog.folder",
-            archive_folder,
-            config.archive_folder,
-        ),
+        ("hoodie.archivelog.folder", archive_folder, config.archive_folder),
     )
     encoding = encoding_pair(config, value_only=options.keys.value_only)
     stored = [(key, value, config.extra[key]) for key, value in options.keys.timebased if key in config.extra]
     for key, ours, theirs in (*pairs, encoding, *stored):
         if ours is not None and ours != theirs:
-            raise InvalidConfigError(f"{key}={_shown(ours)} contradicts the table, which has {_shown(theirs)}")
+            raise InvalidConfigError(f"{in_words(key, _shown(ours))} contradicts the table, which has {_shown(theirs)}")
     _check_virtual_keys(options, config)
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from table.extras import needs_extra
+
 
 class GivesFrames:
     """A query whose rows also come as a DataFrame of pandas or Polars."""
@@ -31,10 +33,10 @@ class GivesFrames:
 
         Raises:
             HudiError: as `to_arrow`.
-            ImportError: Polars is not installed (``pip install 'hudistream[polars]'``).
+            ImportError: Polars is not installed; the message has the command that installs it.
         """
         try:
             import polars as pl  # noqa: PLC0415 an extra
         except ImportError as error:
-            raise ImportError("to_polars() needs Polars: pip install 'hudistream[polars]'") from error
+            raise ImportError(needs_extra("to_polars()", "polars")) from error
         return pl.from_arrow(self.to_arrow())

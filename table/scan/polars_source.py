@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from table import clock, threads
+from table.extras import needs_extra
 from table.hudi_table import HudiTable
 from table.scan.predicate import with_terms
 from table.scan.scan import Scan, make_scan
@@ -51,7 +52,7 @@ def scan_hudi(source: str | os.PathLike[str] | Scan, storage_options: Mapping[st
         import polars as pl  # noqa: PLC0415 an extra
         from polars.io.plugins import register_io_source  # noqa: PLC0415
     except ImportError as error:
-        raise ImportError("a lazy frame needs Polars: pip install 'hudistream[polars]'") from error
+        raise ImportError(needs_extra("scan_hudi", "polars")) from error
     scan = source if isinstance(source, Scan) else make_scan(HudiTable.open(source, storage_options))
     shown = scan.schema
     # to Polars NaN equals itself and is greater than every number; to Arrow it is neither

@@ -12,6 +12,7 @@ from pyarrow.fs import FileSystem
 
 from table.columns.spilled_table import table_of
 from table.errors import HudiError, InvalidConfigError, UnsupportedTableError
+from table.extras import needs_extra
 from table.hudi_table import HudiTable
 from table.notebook import ShownInNotebooks
 from table.scan.arrow_filesystem import arrow_filesystem
@@ -209,13 +210,13 @@ class Scan(GivesFrames, ShownInNotebooks):
 
         Raises:
             HudiError: as `to_arrow`.
-            ImportError: there is no connection, and DuckDB is not installed (``pip install 'hudistream[duckdb]'``).
+            ImportError: there is no connection, and DuckDB is not installed.
         """
         if connection is None:
             try:
                 import duckdb  # noqa: PLC0415 an extra
             except ImportError as error:
-                raise ImportError("to_duckdb() needs DuckDB: pip install 'hudistream[duckdb]'") from error
+                raise ImportError(needs_extra("to_duckdb()", "duckdb")) from error
             connection = duckdb.connect()
         connection.register(name, self._rows_for_duckdb())
         return connection

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 import fsspec
 
 from table.errors import InvalidConfigError
+from table.extras import OF_PROTOCOL, needs_extra
 from table.secret_names import is_secret
 from table.storage.backend import open_backend
 from table.storage.folder_names import check_uncut
@@ -23,9 +24,9 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     """The storage for a table's address in any form that users write.
 
     Args:
-        path: ``/data/t``, ``data/t``, ``file:///data/t``, ``s3a://bucket/t``, ``gs://…``. It is text of a user or of
-            an option, and never made of an address and a name: `Storage.below` goes down by names. Only ``file:``
-            addresses are percent-encoded (``%23`` is ``#``); in all others each character stands for itself.
+        path: ``/data/t``, ``data/t``, ``~/t``, ``file:///data/t``, ``s3a://bucket/t``, ``gs://…``. It is text of a
+            user or of an option, and never made of an address and a name: `Storage.below` goes down by names. Only
+            ``file:`` addresses are percent-encoded (``%23`` is ``#``); in all others each character stands for itself.
         options: options of fsspec's file system (keys, endpoints); not used for local paths. What they leave open comes
             from fsspec's configuration (``~/.config/fsspec``, ``FSSPEC_S3_KEY``), which tasks on other nodes get along.
 
@@ -44,7 +45,7 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     found = re.match(r"^([a-zA-Z][a-zA-Z0-9+.-]+):", text)
     scheme = found[1].lower() if found else ""
     if scheme in ("", "file"):
-        local = _folder_of(text) if scheme else text
+        local = _folder_of(text) if scheme else _at_home(text)
         if "\0" in local:
             raise InvalidConfigError(f"the path {text!r} has a zero byte: no folder can have such a name")
         return LocalStorage(os.path.abspath(local))
@@ -55,6 +56,9 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     try:
         fs = open_backend(protocol, given)
     except (ValueError, ImportError) as error:
+        extra = OF_PROTOCOL.get(protocol)
+        if extra is not None and isinstance(error, ImportError):
+            raise InvalidConfigError(f"{needs_extra(f'the path {text!r}', extra)} ({error})") from error
         raise InvalidConfigError(
             f"nothing here can open {text!r}: {error}; install the fsspec backend of the scheme {scheme!r}"
         ) from error
@@ -65,6 +69,11 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
         root = "/" + root.lstrip("/")  # fsspec leaves the slash out where a name has ::
     check_uncut(root, protocol)
     return FsspecStorage(text.rstrip("/") if root.strip("/") else text, protocol, root, given)
+
+
+def _at_home(folder: str) -> str:
+    """A folder, with ``~`` for the home directory as a shell has it. Python leaves it as a name; ``./~`` is one."""
+    return os.path.expanduser(folder) if re.match("~(/|$)", folder) else folder
 
 
 def _folder_of(address: str) -> str:

@@ -115,7 +115,7 @@ def test_a_node_without_the_package_is_named_before_anything_is_requested(tmp_pa
     failed = re.search(r"FAILED (.*)", told)
     assert failed, told[-3000:]
     assert re.search(r"Spark's worker on \S+ lacks the module 'streaming'", failed[1]), failed[1]
-    assert "install hudistream[spark] on every node" in failed[1]
+    assert "install the hudistream of the driver on every node" in failed[1]
     assert not list((tmp_path / "t").rglob("*.requested"))
 
 

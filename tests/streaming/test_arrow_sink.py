@@ -396,3 +396,11 @@ def test_keys_that_no_array_can_hold_are_refused_by_the_name_of_their_file_group
             sink.write(pa.table({"id": [f"k{n:050}" for n in range(30)], "ts": [2] * 30}))
         assert HudiTable.open(path).files()["file_id"][0].as_py() in str(raised.value)
         assert read_table(path).num_rows == 1
+
+
+def test_an_index_with_a_name_is_no_column_and_is_refused(tmp_path):
+    frame = ROWS.to_pandas()
+    for keys in (["id"], ["id", frame.columns[-1]]):
+        with pytest.raises(InvalidConfigError, match=rf"the index {', '.join(keys)}, .*frame.reset_index\(\) makes it"):
+            write_hudi(tmp_path / "t", frame.set_index(keys), key="id")
+    assert write_hudi(tmp_path / "t", frame.set_index("id").reset_index(), key="id").rows == len(ROWS)

@@ -57,3 +57,9 @@ def test_a_sink_without_a_path_is_named(sink, tmp_path):
         sink()
     path = str(tmp_path / "t")
     assert repr(copy(sink(path=path, key="id"))) == repr(pickle.loads(pickle.dumps(sink(path, key="id"))))
+
+
+def test_a_sink_given_to_foreach_says_foreach_batch(tmp_path):
+    for sink in (HudiSink(tmp_path / "t", key="id"), HudiRouter(tmp_path, "name", key="id")):
+        with pytest.raises(InvalidConfigError, match=rf"^a {type(sink).__name__} writes micro-batches.*foreachBatch"):
+            sink(object())

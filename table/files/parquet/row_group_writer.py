@@ -258,7 +258,7 @@ class _Nowhere:
 
 @lru_cache(maxsize=16)
 def empty_footer(schema: pa.Schema, settings: BaseFileSettings) -> Footer:
-    """The footer of a file of that schema without rows: it shows how the writer spells schema trees today."""
+    """The footer of a file of that schema without rows: it shows how this pyarrow spells schema trees."""
     return decode_footer(_Encoder(_Nowhere(), schema, settings).close())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from table import clock
 from table.errors import InvalidConfigError, StorageError
+from table.extras import needs_extra
 from table.options.lock_settings import BillingMode, LockSettings
 from table.transaction.locks.dynamodb_row import KEY, LEASE, NUMBER, OWNER, RELEASED, LockRow, decode_row
 
@@ -28,9 +29,7 @@ def check_boto3() -> None:
     try:
         import boto3  # noqa: F401, PLC0415 an extra
     except ImportError as error:
-        raise InvalidConfigError(
-            "hoodie.write.lock.provider=dynamodb needs the package boto3: pip install 'hudistream[dynamodb]'"
-        ) from error
+        raise InvalidConfigError(needs_extra("hoodie.write.lock.provider=dynamodb", "dynamodb")) from error
 
 
 class LockTable:

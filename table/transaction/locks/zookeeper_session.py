@@ -7,6 +7,7 @@ from typing import Any
 
 from table import clock
 from table.errors import InvalidConfigError, StorageError
+from table.extras import needs_extra
 from table.options.lock_settings import LockSettings
 
 _ASKS_AGAIN_S = 0.1
@@ -38,9 +39,7 @@ def check_kazoo() -> None:
     try:
         import kazoo.client  # noqa: F401, PLC0415 an extra
     except ImportError as error:
-        raise InvalidConfigError(
-            "hoodie.write.lock.provider=zookeeper needs the package kazoo: pip install 'hudistream[zookeeper]'"
-        ) from error
+        raise InvalidConfigError(needs_extra("hoodie.write.lock.provider=zookeeper", "zookeeper")) from error
 
 
 class ZookeeperSession:

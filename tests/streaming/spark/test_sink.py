@@ -217,7 +217,7 @@ BAD = [
         "SELECT 'a' id, 'p' p, 1L ts",
         {**OPTIONS, "hoodie.datasource.write.recordkey.field": "ts"},
         InvalidConfigError,
-        "recordkey.field=ts contradicts the table",
+        "recordkey.field=ts) contradicts the table",
     ),
 ]
 

@@ -66,7 +66,7 @@ def test_query_shows_meta_columns_that_it_names(lake, capsys):
 
 def test_query_without_duckdb_names_the_extra(lake, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert "hudistream[duckdb]" in said(capsys, "query", lake[0], "select 1", code=1)
+    assert "pip install 'duckdb" in said(capsys, "query", lake[0], "select 1", code=1)
 
 
 def test_schema_lists_the_columns(lake, capsys):

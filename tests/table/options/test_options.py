@@ -336,8 +336,8 @@ TABLE = TableConfig("t", ("id",), ("p",), ("ts",))
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"record_key_fields": ("other",)}, "recordkey.field=other contradicts the table, which has id"),
-        ({"partition_fields": ()}, "partitionpath.field= contradicts the table, which has p"),
+        ({"record_key_fields": ("other",)}, r"recordkey.field=other\) contradicts the table, which has id"),
+        ({"partition_fields": ()}, r"partitionpath.field=\) contradicts the table, which has p"),
         ({"ordering_fields": ("x",)}, "precombine.field=x"),
         ({"name": "x"}, "hoodie.table.name=x"),
         ({"hive_style": True}, "hive_style_partitioning=True"),

@@ -281,5 +281,5 @@ def test_without_boto3_it_says_what_to_install(monkeypatch):
         return original(name, *given, **more)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(InvalidConfigError, match=r"pip install 'hudistream\[dynamodb\]'"):
+    with pytest.raises(InvalidConfigError, match=r"pip install 'boto3"):
         make_lock(LocalStorage("/t"), LockSettings(provider="dynamodb", dynamodb_table="l"), "t")

@@ -257,5 +257,5 @@ def test_without_kazoo_it_says_what_to_install(monkeypatch):
         return original(name, *given, **more)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(InvalidConfigError, match=r"pip install 'hudistream\[zookeeper\]'"):
+    with pytest.raises(InvalidConfigError, match=r"pip install 'kazoo"):
         make_lock(LocalStorage("/t"), AT_ONCE, "t")

@@ -34,6 +34,7 @@ from table.storage.interface import (
     stay_inside,
 )
 from table.storage.local_copy import copy_into
+from table.storage.local_surroundings import delete_checksum_sibling, room_at
 from table.storage.local_versions import guarded_exchange, read_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 
@@ -58,14 +59,7 @@ class LocalStorage(Storage):
         return (replace(self, base_uri=folder), name) if name else None
 
     def look_for_room(self, folders: Sequence[str]) -> Room | None:  # noqa: D102
-        try:
-            found = os.statvfs(self.base_uri)
-        except (OSError, AttributeError):  # Windows has none
-            return None
-        paths = [self._full(path) for path in ("", *folders)]
-        refused = next((path for path in paths if os.path.isdir(path) and not os.access(path, os.W_OK | os.X_OK)), "")
-        is_read_only = bool(found.f_flag & os.ST_RDONLY)
-        return Room(found.f_bavail * found.f_frsize, refused or (self.base_uri if is_read_only else ""), is_read_only)
+        return room_at(self.base_uri, [self._full(path) for path in folders])
 
     def _full(self, path: str) -> str:
         return os.path.join(self.base_uri, stay_inside(path, self.base_uri)) if path else self.base_uri
@@ -168,7 +162,7 @@ class LocalStorage(Storage):
         try:
             os.makedirs(os.path.dirname(full), exist_ok=True)
             _write_file(temporary, data, durable=True)
-            _delete_checksum_sibling(full)
+            delete_checksum_sibling(full)
             os.replace(temporary, full)
             _flush(os.path.dirname(full))
         except OSError as error:
@@ -209,7 +203,7 @@ class LocalStorage(Storage):
         full = self._full(path)
         self._check_no_link(os.path.dirname(full), path)
         try:
-            _delete_checksum_sibling(full)
+            delete_checksum_sibling(full)
             os.unlink(full)
         except (FileNotFoundError, NotADirectoryError):
             return False
@@ -385,12 +379,3 @@ def _flush(full: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _delete_checksum_sibling(full: str) -> None:
-    # Hadoop's local file system refuses a file whose .crc sibling belongs to older content
-    folder, name = os.path.split(full)
-    try:
-        os.unlink(os.path.join(folder, f".{name}.crc"))
-    except FileNotFoundError:
-        return

@@ -25,7 +25,7 @@ def room_at(root: str, folders: Sequence[str]) -> Room | None:
 
 
 def delete_checksum_sibling(full: str) -> None:
-    """Deletes the ``.crc`` file of a path: Hadoop's local file system refuses a file whose sibling is of older content."""
+    """Deletes the ``.crc`` file of a path: Hadoop refuses a local file whose sibling is of older content."""
     folder, name = os.path.split(full)
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(folder, f".{name}.crc"))

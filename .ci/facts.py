@@ -65,6 +65,14 @@ def tested_pysparks() -> list[str]:
     return sorted(versions)
 
 
+def tried_pythons() -> list[str]:
+    """The Pythons of the last `make release` that benchmarks/results/places.md records."""
+    [*_, row] = [
+        row for row in _text("benchmarks/results/places.md").splitlines() if row.startswith("| `make release`")
+    ]
+    return sorted(set(re.findall(r"\b3\.\d\d(?=\.\d)", row.split("|")[2])))
+
+
 def tested_hudis() -> list[str]:
     """The Hudis that `make test` compares with: the oracle's own, and those of tests/agreement."""
     sources = _text("tests/support/oracles/hudi.py"), _text("tests/agreement/conftest.py")
@@ -104,6 +112,7 @@ def facts() -> list[Fact]:
         Fact("requests of statistics", str(more["statistics"]),
              (r"With statistics of columns it is (\d+)", r"requests more, and (\d+) with statistics"), 2),
         Fact("tested PySparks", in_words(tested_pysparks()), (r"PySpark ((?:[34]\.\d, )+[34]\.\d and [34]\.\d)",)),
+        Fact("tried Pythons", in_words(tried_pythons()), (r"tried on Python ((?:3\.\d+, )+3\.\d+ and 3\.\d+)",)),
         Fact("the least PySpark", _project(r'spark = \["pyspark>=([\d.]+),'), (r"PySpark from ([\d.]+) on",)),
         Fact("the PySpark that is not supported", _project(r'spark = \["pyspark>=[\d.]+,<(\d+)"'),
              (r"on and below (\d+) is supported",)),

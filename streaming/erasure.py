@@ -272,7 +272,7 @@ class _Beside:
 
     def _tell_unsure(self, counted: KeyCount, where: str) -> None:
         if counted.unsure:
-            self.unknown.append(f"no record key can be told of {counted.unsure} {where}")
+            self.unknown.append(f"no record key is known of {counted.unsure} {where}")
 
     def _tell_missing(self, stores: list[Storage]) -> None:
         """Files of bad rows that commits name: they were deleted, or are in a folder that was not named."""

@@ -54,8 +54,8 @@ class PendingBatch:
         """
         if not self.has_meta_fields:
             raise UnsupportedTableError(
-                f"the table {self.table!r} has hoodie.populate.meta.fields=false: the rows of the batch cannot be told "
-                "from older rows of the same files; RowCount reads no rows"
+                f"the table {self.table!r} has hoodie.populate.meta.fields=false: the rows of the batch cannot be "
+                "distinguished from older rows of the same files; RowCount reads no rows"
             )
         full = with_meta_columns(self.schema)
         unknown = [name for name in columns if name not in full.names]

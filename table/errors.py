@@ -140,4 +140,4 @@ class LostDataError(HudiError):
 
 
 class BrokenInvariantError(HudiError):
-    """Something that cannot be was found to be: a bug of ours, please report it."""
+    """An internal invariant is violated: a bug of ours, please report it."""

@@ -113,7 +113,8 @@ OF_OTHER_THINGS = {
     "- A row whose record loses is not written", "So a delete with this value is not written",
     "a clean that has nothing to delete is not written", "a top-level column, not the first, that is not written",
     "s name is not written", "says what is not written", "the file is not written", "the type {avro!r} is not written",
-    "without a number it is not written", "}, and an index is not written", "is not written",
+    "without a number it is not written",
+    "}, and an index is not written", "is not written",  # of pandas; CONTRIBUTING.md, about this test
     # a moment of a run
     "# also a foreign rollback of a commit that was decided and not yet", "A new pin, not yet", "not yet",
     "Refuses a time whose snapshot does not exist any more, or not yet", "the other records, not yet",

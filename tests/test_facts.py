@@ -4,6 +4,7 @@ import importlib.util
 import re
 from pathlib import Path
 
+from hudistream import list_options
 from table.version import VERSION
 
 ROOT = Path(__file__).parent.parent
@@ -69,3 +70,13 @@ def test_the_readme_names_this_version_and_each_extra():
     assert re.search(r"\*\*Status\*\*: ([\d.]+)", README)[1] == VERSION
     named = set(re.findall(r"`(\w+)`", re.search(r"extras: (.*)\.$", README, re.MULTILINE)[1]))
     assert named | {"spark", "cli"} == set(facts.extras())
+
+
+def test_a_default_that_a_page_gives_in_brackets_is_that_of_the_option():
+    defaults = {key: row.default for row in list_options() for key in (row.key, *row.aliases)}
+    in_bytes = {"MB": 2**20, "MiB": 2**20, "KiB": 2**10, "GiB": 2**30}
+    given = re.compile(r"`((?:hoodie|hudistream)\.[\w.]+)`(?: \w+)?\s\((\d+)(?: (MB|MiB|KiB|GiB))?\)")
+    stated = [(str(path.relative_to(ROOT)), *found) for path in STATING for found in given.findall(path.read_text())]
+    assert len(stated) >= 8
+    for page, key, number, unit in stated:
+        assert defaults[key] == str(int(number) * in_bytes.get(unit, 1)), f"{page}: {key} ({number})"

@@ -185,7 +185,7 @@ class MicroBatchWriter:
         opened = self._opener.open(options, batch.workers.schema, batch.batch_id)
         table = replace(opened, lock=self.lock, known_lists=self._known_lists)
         self.progress.phase = "lease"
-        # a batch that is none of the stream takes nothing over from it
+        # a write outside the stream must not take over the lease of the stream
         self.lease.hold(identity if batch.sink_id is None else replace(identity, query_id=None))
         self.lease.is_busy = True
         try:

@@ -185,7 +185,7 @@ def settle_metadata_table(table: HudiTable, options: WriteOptions) -> HudiTable:
 
 
 def _as_settled(config: TableConfig, options: WriteOptions) -> TableConfig:
-    """The properties behind `settle_metadata_table`."""
+    """The properties that `settle_metadata_table` will leave."""
     if options.table.metadata_enabled is False:
         return replace(config, metadata_partitions="")
     dropped = frozenset[str]().union(*options.table.dropped_indexes.values())

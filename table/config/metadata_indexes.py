@@ -35,7 +35,7 @@ def check_maintained(indexes: frozenset[str], *, tells_keys: bool) -> None:
         named = ", ".join(others) or "those without files"
         raise UnsupportedTableError(
             f"the table has hoodie.table.metadata.partitions={','.join(sorted(indexes))}: of these, {named} cannot be "
-            "maintained here, and Hudi writes and reads wrong rows by an index that lacks a write. Give the sink "
+            "maintained here, and Hudi writes and reads wrong rows by an index without a write. Give the sink "
             "hoodie.metadata.enable=false, and the metadata table is dropped before anything is written; or let Hudi "
             "drop these indexes (DROP INDEX, or its option for the index set to false in its next write)"
         )

@@ -24,7 +24,7 @@ from table.files.names import MarkerName
 from table.storage.interface import OutputFile, Stage, Storage
 
 LONGEST_TASK_MS = 24 * 3_600_000
-"""Tasks that live longer than a day are not reckoned with."""
+"""We assume that no task runs longer than a day."""
 
 
 def publish(storage: Storage, path: str, stage: Stage, output: OutputFile, look: Callable[[], None]) -> None:

@@ -113,7 +113,7 @@ class _Next:
         if compacting is not None:
             if path.rpartition("/")[2] in compacting.files:
                 return f"the compaction {compacting.time} is requested, and folds it"
-            return f"it was written behind the compaction {compacting.time}: a later one folds it"
+            return f"it was written after the compaction {compacting.time}: a later one folds it"
         if not newest.log_files:
             return "no: its slice has no log files"
         if (group.partition_path, group.file_id) not in self.chosen:

@@ -107,7 +107,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hudistream.schema.numbers.to.text": HonouredKey("schema.numbers_to_text"),
         "hudistream.schema.integers.to.floats": HonouredKey("schema.integers_to_floats"),
         "hoodie.datasource.write.reconcile.schema": HonouredKey(
-            "schema.mode", Reconciles(), "Whether columns that the batch lacks are null; else they are refused."
+            "schema.mode", Reconciles(), "Whether columns that are missing in a batch are null; else they are refused."
         ),
         "hoodie.avro.schema": HonouredKey("schema.expected"),
         "hoodie.write.set.null.for.missing.columns": HonouredKey("schema.fill_missing"),

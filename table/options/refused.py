@@ -65,7 +65,7 @@ REFUSED: Refusals = MappingProxyType(
         "hoodie.write.record.merge.custom.implementation.classes": (_MERGERS, "mergers of one's own are not loaded"),
         "hoodie.archive.beyond.savepoint": (
             ("false",),
-            "archival stops at the oldest savepoint, because a restore needs the commits behind it",
+            "archival stops at the oldest savepoint, because a restore needs the commits after it",
         ),
         "write.utc-timezone": (("true",), "times are instants, and are written in UTC"),
         "hoodie.bootstrap.base.path": (("",), "bootstrapped tables are not written"),

@@ -209,7 +209,7 @@ def checked_names(columns: Sequence[str] | None, schema: pa.Schema, *, meta_colu
     unknown = [name for name in columns if name not in schema.names]
     if unknown:
         raise InvalidConfigError(
-            f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}"
+            f"the table has no column {unknown[0]!r}; it has {', '.join(without_meta_columns(schema).names)}"
             f"{did_you_mean(unknown[0], schema.names)}"
         )
     return tuple(columns)

@@ -25,6 +25,7 @@ from pyarrow.fs import LocalFileSystem
 from table.columns.near_name import did_you_mean
 from table.errors import InvalidConfigError
 from table.scan.moments import moment_of
+from table.schema.avro_schema import without_meta_columns
 
 Where = Any  # pc.Expression | Sequence[tuple] | Sequence[Sequence[tuple]]
 
@@ -191,7 +192,7 @@ def _typed(term: tuple[str, str, Any], schema: pa.Schema, zone: str) -> tuple[st
     column = find_column(name, schema)
     if column is None:
         raise InvalidConfigError(
-            f"where={term!r}: the table has no column {name!r}; it has {', '.join(schema.names)}"
+            f"where={term!r}: the table has no column {name!r}; it has {', '.join(without_meta_columns(schema).names)}"
             f"{did_you_mean(name, schema.names)}"
         )
     kind = column[1]

@@ -240,7 +240,7 @@ class LocalStorage(Storage):
         """Refuses a folder that a symbolic link leads to."""
         home = os.path.realpath(self.base_uri)
         if os.path.realpath(folder) != os.path.normpath(os.path.join(home, os.path.relpath(folder, self.base_uri))):
-            raise InvalidConfigError(f"{path!r} of {self.base_uri!r} lies behind a symbolic link: it is not deleted")
+            raise InvalidConfigError(f"{path!r} of {self.base_uri!r} is below a symbolic link: it is not deleted")
 
     def remove_empty_dir(self, path: str) -> bool:  # noqa: D102
         try:

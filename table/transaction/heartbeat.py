@@ -83,7 +83,7 @@ def begin_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentit
 
 
 def find_sight(storage: Storage, instant_time: str) -> str | None:
-    """The sight (`decode_sight`) in the heartbeat of a pending write; None without a heartbeat, or if it holds none."""
+    """`Timeline.unseen_from` as stored in the heartbeat of a pending write; None if there is none."""
     try:
         return decode_sight(storage.read(heartbeat_path(instant_time)))
     except FileNotFoundError:

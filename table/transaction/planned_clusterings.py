@@ -78,7 +78,7 @@ def withdraw_clusterings(snapshot: Snapshot, end: EndRecord) -> None:
     written = end.metadata.file_groups
     for instant, plan in _load_plans(snapshot, end.time):
         if not written.isdisjoint(_groups_of(plan)):
-            withdraw_plan(snapshot.storage, instant, f"it lacks the commit {end.time}")
+            withdraw_plan(snapshot.storage, instant, f"it does not contain the commit {end.time}")
 
 
 def withdraw_outdated(snapshot: Snapshot, known: frozenset[str]) -> frozenset[str]:

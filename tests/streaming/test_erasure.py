@@ -129,7 +129,7 @@ def test_bad_rows_without_a_key_may_be_of_anybody(tmp_path):
     of_rows(path, None, id=pa.array([None], pa.string()), v=[SECRET])
     done = erase(path, ["4711"], options=AT_ONCE)
     assert (done.bad_rows, done.is_final) == (0, False)
-    assert "no record key can be told of 1 bad rows" in done.unknown[0]
+    assert "no record key is known of 1 bad rows" in done.unknown[0]
 
 
 def test_rows_that_wait_in_a_router_are_counted(tmp_path):

@@ -31,7 +31,7 @@ def test_a_batch_without_pyspark_is_refused_with_the_way_out(tmp_path):
         "try: sink.write(None)\n"
         "except InvalidConfigError as error: print(error)"
     )
-    assert "install the extra `spark`" in said
+    assert "a batch of Spark needs the extra 'spark': pip install 'pyspark>=3.5" in said
 
 
 def test_every_name_that_is_offered_is_there():

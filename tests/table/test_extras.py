@@ -1,5 +1,6 @@
 """What an error says about an extra that is not installed."""
 
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -22,6 +23,13 @@ def test_the_packages_are_those_of_pyproject():
     }
     assert {name: packages for name, packages in listed.items() if name != "demo"} == PACKAGES
     assert set(OF_PROTOCOL.values()) <= PACKAGES.keys()
+
+
+def test_a_release_tries_each_extra():
+    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
+    release = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(release)
+    assert release.USES.keys() == PACKAGES.keys()
 
 
 def test_the_command_names_packages_and_not_hudistream():

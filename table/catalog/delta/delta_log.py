@@ -155,7 +155,7 @@ def load_delta_state(storage: Storage) -> DeltaState:
         if version <= state.version:
             continue
         if version != state.version + 1:
-            raise CorruptFileError(f"the Delta log of {storage.base_uri!r} lacks commit {state.version + 1}: {_ANEW}")
+            raise CorruptFileError(f"the Delta log of {storage.base_uri!r} has no commit {state.version + 1}: {_ANEW}")
         state = apply_commit(state, version, storage.read(_commit_path(version)))
     return state
 

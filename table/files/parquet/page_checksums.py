@@ -157,7 +157,7 @@ class ChunkProof:
         found = _find_header(view)
         if found is None:
             if not self._left or len(view) >= _MOST_HEADER_BYTES:
-                raise CorruptFileError(f"{self._name} has a chunk whose pages cannot be told apart")
+                raise CorruptFileError(f"{self._name} has a chunk whose pages cannot be distinguished")
             self._held = bytes(view)
             return view[len(view) :]
         header, end = found

@@ -233,9 +233,9 @@ class _Planner:
         gone = sorted(path for path in named if path and path not in there)
         if gone:
             raise InvalidConfigError(
-                f"the changes from {step.since} to {step.until} cannot be told: {gone[0]}, which a commit of the range "
-                "names, is gone; another engine cleaned the table, or the file is lost (`hudistream check`). Read the "
-                "table anew, and follow it from table.newest_instant on"
+                f"the changes from {step.since} to {step.until} cannot be computed: {gone[0]}, which a commit of the "
+                "range names, is gone; another engine cleaned the table, or the file is lost (`hudistream check`). "
+                "Read the table anew, and follow it from table.newest_instant on"
             )
 
 

@@ -127,7 +127,7 @@ def _read(snapshot: Snapshot, write: Instant) -> CommitMetadata:
     commit = snapshot.commits.read(write)
     if commit.is_empty:
         raise CorruptFileError(
-            f"{write.path} is empty, so the file groups that it wrote are not known: give a since behind it, and read "
+            f"{write.path} is empty, so the file groups that it wrote are not known: give a since after it, and read "
             "the table anew"
         )
     return commit
@@ -150,7 +150,7 @@ def _check_whole(snapshot: Snapshot, asked: str) -> None:
     if _has_archived(snapshot):
         first = min(snapshot.timeline.visible_times.values())
         raise InvalidConfigError(
-            f"{asked}: the first commits were archived, so the change of each cannot be told; give a since from "
+            f"{asked}: the first commits were archived, so the change of each cannot be computed; give a since from "
             f"{first} on, or leave each_commit out: from the earliest on each row is an insert then"
         )
 

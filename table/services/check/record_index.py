@@ -116,7 +116,7 @@ class _Comparison:
         elsewhere: dict[Group, list[str]] = {}
         for key in keys.to_pylist():
             if key not in found:
-                yield key, "which it lacks"
+                yield key, "which is missing there"
             elif (place := _group_of(found[key])) != group:
                 elsewhere.setdefault(place, []).append(key)
         for place, told in elsewhere.items():

@@ -117,8 +117,7 @@ def _roll_back(table: HudiTable, time: str, lease: Lease, *, force: bool) -> Non
         raise ActionPendingError(f"{pending[0].file_name} is pending: `hudistream rollback` it first")
     if chosen.is_completed and any(f.action is Action.COMPACTION for f in timeline.files_of(time, Action.COMMIT)):
         raise InvalidConfigError(
-            f"{time} is a compaction, which changed no row: to go back behind it, restore a savepoint; nothing was "
-            "undone"
+            f"{time} is a compaction, which changed no row: to undo it, restore a savepoint; nothing was undone"
         )
     if not force and chosen.is_completed:
         check_batches(snapshot, [chosen])

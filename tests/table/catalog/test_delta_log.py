@@ -305,7 +305,7 @@ def test_an_empty_table_has_no_log_and_a_lost_commit_is_named(tmp_path):
         for number in range(3):
             sink.write(batch(number))
     os.remove(f"{path}/_delta_log/{1:020d}.json")
-    way_out = r"lacks commit 1: if no other writer keeps it, delete the folder _delta_log"
+    way_out = r"has no commit 1: if no other writer keeps it, delete the folder _delta_log"
     with pytest.raises(CorruptFileError, match=way_out):
         load_delta_state(LocalStorage(path))
 

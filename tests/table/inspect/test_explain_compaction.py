@@ -57,7 +57,7 @@ def test_a_slice_is_folded_when_enough_commits_were_made(tmp_path):
     [pending] = request_compaction(HudiTable.open(path), SOON)
     write(path, 3, 4)
     folds = f"the compaction {pending.time} is requested, and folds it"
-    behind = f"it was written behind the compaction {pending.time}: a later one folds it"
+    behind = f"it was written after the compaction {pending.time}: a later one folds it"
     assert by_kind(path) == ({folds, NO_LOGS}, {folds, behind})
     compact(HudiTable.open(path), SOON, FILES, schedules=False)
     again = "1 delta commits since the last compaction: the next one takes it after 5"

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from hudistream import InvalidConfigError, write_hudi
+from hudistream import HudiTable, InvalidConfigError, write_hudi
 from table.keys.option_words import SHORT_NAMES, in_words
 from table.options.keys import HONOURED
 
@@ -29,3 +29,10 @@ def test_a_column_that_the_batch_does_not_have_is_named_as_it_was_given(tmp_path
     write_hudi(tmp_path / "t", rows, key="id")
     with pytest.raises(InvalidConfigError, match=r"^key='ts' \(.*\) contradicts the table, which has id"):
         write_hudi(tmp_path / "t", rows, key="ts")
+
+
+def test_a_column_that_the_table_does_not_have_is_met_with_the_columns_of_the_person(tmp_path):
+    write_hudi(tmp_path / "t", pa.table({"id": ["a"], "day": ["x"]}), key="id")
+    for asked in ({"columns": ["dya"]}, {"where": [("dya", "=", "x")]}):
+        with pytest.raises(InvalidConfigError, match=r"no column 'dya'; it has id, day; did you mean day\?"):
+            HudiTable.open(tmp_path / "t").scan(**asked).to_arrow()

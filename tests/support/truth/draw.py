@@ -106,7 +106,7 @@ class Drawing:
         return tuple(made)
 
     def _step(self, number, made):
-        if not made:
+        if not self.model.states:
             return self._batch(number, self.rng.choice(self._first()))
         what = self.rng.choice((*self._first() * 3, "delete", "delete_where", *self._overwrites(), *SERVICES))
         if what == "compact" and not self.shape.merge_on_read:
@@ -122,8 +122,10 @@ class Drawing:
     def _first(self):
         if self.shape.repeats:
             return ("insert", "bulk_insert")
-        more = () if self.shape.index == "BUCKET" else ("bulk_insert",)
-        return ("upsert", "upsert", "upsert", "insert", *more)
+        if self.shape.index != "BUCKET":
+            return ("upsert", "upsert", "upsert", "insert", "bulk_insert")
+        refused = self.shape.merge_on_read and not self.model.states  # later ones are drawn: nothing of them is visible
+        return ("upsert", "upsert", "upsert") if refused else ("upsert", "upsert", "upsert", "insert")
 
     def _overwrites(self):
         if self.shape.index == "BUCKET":

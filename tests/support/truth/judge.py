@@ -95,7 +95,9 @@ class Judge:
         try:
             writer.do(step)
         except Exception as error:
-            return self._failed(step, error, refuses, outcome)
+            if not self._failed(step, error, refuses, outcome):
+                return False
+            return not model.states or self._agrees(Question(), step, asked, outcome)  # nothing of it is visible
         if refuses:
             outcome.differences.append(Difference(writer.name, step, "a refusal", "it was done"))
             return False
@@ -106,7 +108,7 @@ class Judge:
     def _failed(self, step, error, refuses, outcome):
         refused = isinstance(error, HudiError)
         known = find_known("writer", step, error)
-        if refuses or known or (refused and not step.writes and not _is_fault(error)):
+        if known or (refused and (refuses or not step.writes) and not _is_fault(error)):
             outcome.counts["refused", known or step.what] += 1
             if known and step.writes:
                 outcome.undefined = known

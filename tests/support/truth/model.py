@@ -79,7 +79,9 @@ class Model:
         return spelled(rows, names, state.kinds)
 
     def refuses(self, step):
-        """Whether the condition of a delete takes only some of the rows of a key."""
+        """Whether a write is refused: readers would not keep its rows, or it would delete some of the rows of a key."""
+        if step.what == "insert":
+            return self.shape.index == "BUCKET" and self.shape.merge_on_read
         if step.what != "delete_where":
             return False
         now = self.now

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tiers import quick
 from truth.cases import KEY, Case, Question, Shape, Step, read_case
-from truth.draw import draw_case
+from truth.draw import LISTS, SERVICES, draw_case
 from truth.judge import Judge
 from truth.readers import PLAIN, Scan
 from truth.shrink import shrink
@@ -27,6 +27,23 @@ def test_every_reader_answers_as_the_table_in_memory(tmp_path, first):
     for reader in PLAIN:
         counts = ended[reader.name]
         assert counts["right"] > counts.get("refused", 0), (reader.name, counts)
+
+
+DIMENSIONS = {
+    "versions": lambda case: case.shape.version == 9,
+    "log files": lambda case: case.shape.merge_on_read,
+    "a metadata table": lambda case: LISTS in case.shape.options,
+    "a schema that changes": lambda case: len({tuple(step.kinds.items()) for step in case.steps if step.rows}) > 1,
+    "services": lambda case: any(step.what in SERVICES for step in case.steps),
+    "sinks in turns": lambda case: not case.shape.shared and len({step.by for step in case.steps}) > 1,
+    "sinks that share a table": lambda case: case.shape.shared and len({step.by for step in case.steps}) > 1,
+}
+
+
+def test_cases_have_every_dimension():
+    drawn = [draw_case(seed) for seed in range(200)]
+    counts = {name: sum(map(has, drawn)) for name, has in DIMENSIONS.items()}
+    assert min(counts.values()) >= 5, counts
 
 
 class Forgetful(Scan):

@@ -14,6 +14,8 @@ WRITES = (
     "upsert", "insert", "bulk_insert", "delete", "delete_where", "insert_overwrite", "insert_overwrite_table",
     "delete_partition",
 )  # fmt: skip
+FIRST, SECOND = "first", "second"
+CONCURRENCY = "hoodie.write.concurrency.mode"
 GLOBAL = ("GLOBAL_BLOOM", "GLOBAL_SIMPLE", "RECORD_INDEX")
 
 
@@ -47,6 +49,11 @@ class Shape:
         return PATH in self.kinds
 
     @property
+    def shared(self):
+        """Whether several writers may be at work at the same time."""
+        return CONCURRENCY in self.options
+
+    @property
     def ordered(self):
         return ORDER in self.kinds and self.merging != "commit"
 
@@ -67,6 +74,7 @@ class Step:
         kinds: of the batch's columns.
         where: of a delete, as `HudiTable.scan` takes it.
         to: version that the table is converted to.
+        by: name of the sink that writes; sinks of other names have other checkpoints.
     """
 
     number: int
@@ -75,6 +83,7 @@ class Step:
     kinds: dict = field(default_factory=dict)
     where: list | None = None
     to: int = 0
+    by: str = FIRST
 
     @property
     def writes(self):

@@ -2,8 +2,9 @@
 
 import datetime as dt
 import random
+from dataclasses import replace
 
-from .cases import GONE, KEY, ORDER, PATH, Case, Question, Shape, Step
+from .cases import CONCURRENCY, FIRST, GONE, KEY, ORDER, PATH, SECOND, Case, Question, Shape, Step
 from .kinds import KINDS
 from .model import Model
 
@@ -22,6 +23,7 @@ ORDERS = ("long", "long", "long", "int", "double", "float", "text", "date", "tim
 INDEXES = ("BLOOM", "BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE", "RECORD_INDEX")
 LISTS = "hoodie.metadata.enable"
 STATISTICS = "hoodie.metadata.index.column.stats.enable"
+FILE_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 SERVICES = ("compact", "cluster", "clean", "archive", "roll_back", "convert", "reopen")
 
 
@@ -69,6 +71,10 @@ def draw_options(rng, index, partition, moves, on_logs):
         options |= {LISTS: "true", "hoodie.metadata.record.index.enable": "true"}
     elif rng.random() < 0.4:
         options |= {LISTS: "true"} | ({STATISTICS: "true"} if rng.random() < 0.7 else {})
+    if index != "RECORD_INDEX" and rng.random() < 0.2:  # sinks that share a table make no index
+        options[CONCURRENCY] = "optimistic_concurrency_control"
+        if rng.random() < 0.5:
+            options["hoodie.write.lock.provider"] = FILE_LOCK
     if index in ("GLOBAL_BLOOM", "GLOBAL_SIMPLE"):
         name = index.removeprefix("GLOBAL_").lower()
         options[f"hoodie.{name}.index.update.partition.path"] = str(moves).lower()
@@ -82,6 +88,7 @@ class Drawing:
         self.rng, self.shape, self.model, self.narrow = rng, shape, Model(shape), {}
         self.kinds = dict(shape.kinds)
         self.paths = self._paths()
+        self.sinks = (FIRST, SECOND) if shape.shared or rng.random() < 0.4 else (FIRST,)
 
     def _paths(self):
         if "hoodie.datasource.write.partitionpath.urlencode" in self.shape.options:
@@ -95,6 +102,7 @@ class Drawing:
             step = self._step(number, made)
             if step is None:
                 continue
+            step = replace(step, by=self.rng.choice(self.sinks)) if step.writes else step
             if step.writes and not self.model.refuses(step):
                 self.model.apply(step)
                 self.kinds = dict(self.model.now.kinds)

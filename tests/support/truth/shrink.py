@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 
-from .cases import GONE, KEY, ORDER, PATH
+from .cases import FIRST, GONE, KEY, ORDER, PATH
 
 
 def shrink(case, judge, kind, seconds=60):
@@ -97,6 +97,8 @@ def _without_column(case, gone):
 
 def _simpler_shapes(case):
     shape = case.shape
+    if any(step.by != FIRST for step in case.steps):
+        yield replace(case, steps=tuple(replace(step, by=FIRST) for step in case.steps))
     for key in shape.options:
         kept = {name: value for name, value in shape.options.items() if name != key}
         yield replace(case, shape=replace(shape, options=kept))

@@ -43,28 +43,28 @@ class Arrow:
     name = "ArrowSink"
 
     def __init__(self, path, shape):
-        self.path, self.shape, self._sink = path, shape, None
+        self.path, self.shape, self._sinks = path, shape, {}
 
-    def open(self):
-        """The sink, made when it is needed."""
-        if self._sink is None:
-            self._sink = self._make(
+    def open(self, name):
+        """The sink of a name, made when it is needed. Others stay open: each has its own memory of the table."""
+        if name not in self._sinks:
+            self._sinks[name] = self._make(
                 self.path,
-                options_of(self.shape),
+                {**options_of(self.shape), "hoodie.datasource.write.streaming.checkpoint.identifier": name},
                 key=KEY,
                 partition_by=PATH if self.shape.partitioned else None,
                 order_by=ORDER if ORDER in self.shape.kinds else None,
             )
-        return self._sink
+        return self._sinks[name]
 
     def _make(self, *given, **named):
         return ArrowSink(*given, workers=1, **named)
 
     def stop(self):
         """Lets the table go; the next step opens it anew."""
-        if self._sink is not None:
-            self._sink.stop()
-            self._sink = None
+        for sink in self._sinks.values():
+            sink.stop()
+        self._sinks = {}
 
     def table(self):
         return HudiTable.open(self.path)
@@ -91,10 +91,10 @@ class Arrow:
         if step.what == "delete_where":
             self._delete_where(step)
         else:
-            self.open().write(self._rows(batch_of(step.rows, step.kinds)), operation=step.what)
+            self.open(step.by).write(self._rows(batch_of(step.rows, step.kinds)), operation=step.what)
 
     def _delete_where(self, step):
-        self.open().delete(where=step.where)
+        self.open(step.by).delete(where=step.where)
 
     def _rows(self, rows):
         return rows
@@ -113,6 +113,7 @@ class Arrow:
         self.table().archive(ArchiveSettings(min_commits=2, max_commits=3), CleanSettings(commits_retained=1))
 
     def _roll_back(self, step):
+        self.stop()
         self.table().roll_back(self.table().load_timeline().completed_writes[-1].time)
 
     def _convert(self, step):
@@ -148,5 +149,6 @@ class Spark(Arrow):
         return self._spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(file)
 
     def _delete_where(self, step):
-        options = {"hoodie.index.type": self.shape.index}
-        self.table().delete(step.where, {key: value for key, value in options_of(self.shape).items() if key in options})
+        given = ("hoodie.index.type", "hoodie.write.")
+        options = {key: value for key, value in options_of(self.shape).items() if key.startswith(given)}
+        self.table().delete(step.where, options)

@@ -1,6 +1,7 @@
 """Faults of other engines that `make truth` passes over are still there. What is mended goes out of `truth.known`."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from truth.cases import KEY, ORDER, Case, Question, Shape, Step
@@ -59,6 +60,18 @@ CASES = {
                 ("upsert", ({KEY: "a", "c": None},), {}),
                 ("upsert", ({KEY: "b", "c": None},), {}),
                 ("upsert", ({KEY: "d", "c": [("k", 1)], "n": "x"},), {"n": "text"}),
+            ],
+            Question(),
+        ),
+    ),
+    "no partial updates behind a change of columns": (
+        HudiRs,
+        case_of(
+            replace(PARTIAL, version=9),
+            [
+                ("upsert", PARTIAL_ROWS, {}),
+                ("upsert", ({KEY: "a", ORDER: 2, "c": None},), {}),
+                ("upsert", ({KEY: "b", ORDER: 1, "c": None, "n": "x"},), {"n": "text"}),
             ],
             Question(),
         ),

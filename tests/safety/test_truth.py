@@ -35,6 +35,7 @@ DIMENSIONS = {
     "a metadata table": lambda case: LISTS in case.shape.options,
     "a schema that changes": lambda case: len({tuple(step.kinds.items()) for step in case.steps if step.rows}) > 1,
     "services": lambda case: any(step.what in SERVICES for step in case.steps),
+    "restores": lambda case: any(step.what == "restore" for step in case.steps),
     "sinks in turns": lambda case: not case.shape.shared and len({step.by for step in case.steps}) > 1,
     "sinks that share a table": lambda case: case.shape.shared and len({step.by for step in case.steps}) > 1,
 }

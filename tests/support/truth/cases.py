@@ -73,7 +73,7 @@ class Step:
         rows: of the batch, dictionaries.
         kinds: of the batch's columns.
         where: of a delete, as `HudiTable.scan` takes it.
-        to: version that the table is converted to.
+        to: version that the table is converted to; or number of the savepoint that is restored or deleted.
         by: name of the sink that writes; sinks of other names have other checkpoints.
     """
 

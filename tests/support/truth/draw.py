@@ -24,7 +24,10 @@ INDEXES = ("BLOOM", "BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"
 LISTS = "hoodie.metadata.enable"
 STATISTICS = "hoodie.metadata.index.column.stats.enable"
 FILE_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
-SERVICES = ("compact", "cluster", "clean", "archive", "roll_back", "convert", "reopen")
+SERVICES = (
+    "compact", "cluster", "clean", "archive", "roll_back", "convert", "reopen", "savepoint", "restore",
+    "delete_savepoint",
+)  # fmt: skip
 
 
 def draw_shape(rng):
@@ -105,22 +108,25 @@ class Drawing:
             step = replace(step, by=self.rng.choice(self.sinks)) if step.writes else step
             if step.writes and not self.model.refuses(step):
                 self.model.apply(step)
-                self.kinds = dict(self.model.now.kinds)
             elif step.what == "roll_back":
                 self.model.roll_back(made[-1].number)
-                self.kinds = dict(self.model.now.kinds)
-                self.narrow = {name: kind for name, kind in self.narrow.items() if name in self.kinds}
+            self.model.serve(step)
+            self.kinds = dict(self.model.now.kinds)
+            self.narrow = {name: kind for name, kind in self.narrow.items() if name in self.kinds}
             made.append(step)
         return tuple(made)
 
     def _step(self, number, made):
         if not self.model.states:
             return self._batch(number, self.rng.choice(self._first()))
-        what = self.rng.choice((*self._first() * 3, "delete", "delete_where", *self._overwrites(), *SERVICES))
+        services = (*SERVICES, *("restore",) * 4) if self.model.saved else SERVICES
+        what = self.rng.choice((*self._first() * 3, "delete", "delete_where", *self._overwrites(), *services))
         if what == "compact" and not self.shape.merge_on_read:
             what = "clean"
         if what == "roll_back" and not (made[-1].writes and len(made) > 1 and not self.model.refuses(made[-1])):
             what = "compact" if self.shape.merge_on_read else "cluster"
+        if what in ("restore", "delete_savepoint"):
+            return Step(number, what, to=max(self.model.saved)) if self.model.saved else Step(number, "savepoint")
         if what == "convert":
             return Step(number, what, to=self.rng.choice((6, 8, 9)))
         if what == "delete_where":
@@ -241,6 +247,7 @@ class Drawing:
         for _ in range(8):
             columns = tuple(rng.sample(names, rng.randint(1, len(names)))) if rng.random() < 0.4 else None
             made.append(Question(columns, self.where()))
+        made += [Question(as_of=number) for number in sorted(set(self.model.saved.values()))]
         if snapshots:
             made += [Question(as_of=number) for number in rng.sample(snapshots, min(2, len(snapshots)))]
             if self.shape.merging != "partial":

@@ -14,7 +14,7 @@ from .readers import PLAIN, Asked, UnaskedError
 from .writers import Arrow
 
 # a question about the past may be refused behind these: the snapshot may be gone
-LOSES_HISTORY = ("clean", "archive", "convert", "roll_back")
+LOSES_HISTORY = ("clean", "archive", "convert", "roll_back", "restore")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,12 @@ class Judge:
             outcome.differences.append(Difference(writer.name, step, "a refusal", "it was done"))
             return False
         outcome.counts[writer.name, step.what] += 1
+        model.serve(step)
+        if step.writes and not writer.made_commit:
+            model.made_nothing(step.number)
         self._learn_time(step, asked)
+        kept = {one: number for one, number in model.saved.items() if number in asked.times}
+        asked.kept = {number for one, number in kept.items() if asked.times[number][0] == writer.savepoints[one]}
         return self._agrees(Question(), step, asked, outcome)
 
     def _failed(self, step, error, refuses, outcome):
@@ -126,10 +131,10 @@ class Judge:
             if number is not None and asked.times[number][0] not in {write.time for write in writes}:
                 asked.model.roll_back(number)
                 del asked.times[number]
+        elif step.what == "restore":
+            asked.times = {number: times for number, times in asked.times.items() if number in asked.model.states}
         elif step.writes and newest is not None and newest not in known:
             asked.times[step.number] = newest, table.newest_instant
-        elif step.writes:
-            asked.model.made_nothing(step.number)
 
     def _agrees(self, question, step, asked, outcome):
         """After each step the whole table is read once."""
@@ -144,15 +149,17 @@ class Judge:
         return found == expected
 
     def _ask_all(self, case, asked, outcome, most):
-        loses = any(step.what in LOSES_HISTORY for step in case.steps)
+        done = {step.what for step in case.steps}
         for question in case.questions:
-            if question.since and any(step.what == "convert" for step in case.steps):
+            if question.since and "convert" in done:
                 continue  # a range counts by other times in the other version
             gone = {question.as_of, question.since} - {None, 0} - set(asked.times)
             if gone or (question.as_of is not None and question.as_of not in asked.model.states):
                 continue
-            if not set(question.columns or ()) | question.asked <= set(asked.state(question).kinds):
+            kinds = set(asked.state(question).kinds)  # none behind an empty commit
+            if not kinds or not set(question.columns or ()) | question.asked <= kinds:
                 continue
+            loses = bool(done & set(LOSES_HISTORY)) and (question.as_of not in asked.kept or "convert" in done)
             for reader in self._readers:
                 self._ask(reader, question, case, asked, outcome, may_refuse=loses)
                 if len(outcome.differences) >= most:

@@ -44,11 +44,17 @@ def _compares_floats(case, question, operators, values):
     )
 
 
+def _changes_columns(case):
+    return any(name not in case.shape.kinds or len(kinds) > 1 for name, kinds in _kinds(case).items())
+
+
 def _changed_columns(case, question):
     """An earlier snapshot, and columns that changed since."""
-    return question.as_of is not None and any(
-        name not in case.shape.kinds or len(kinds) > 1 for name, kinds in _kinds(case).items()
-    )
+    return question.as_of is not None and _changes_columns(case)
+
+
+def _partial_log_behind_a_change(case, _):
+    return case.shape.merging == "partial" and case.shape.merge_on_read and _changes_columns(case)
 
 
 def _floats_became_doubles(case, _):
@@ -67,6 +73,7 @@ KNOWN = (
         "log files from before a change of columns fail", ("hudi-rs",), "partial-update column",
         lambda c, q: c.shape.merge_on_read,
     ),
+    Known("no partial updates behind a change of columns", ("hudi-rs",), None, _partial_log_behind_a_change),
     Known("no partial updates", ("hudi-rs",), "merger", lambda c, q: c.shape.merging == "partial"),
 )  # fmt: skip
 

@@ -34,11 +34,12 @@ class Model:
 
     Attributes:
         states: number of the step -> the snapshot behind it, of the writes that count.
+        saved: number of a savepoint -> number of the write that it keeps, of the savepoints that there are.
     """
 
     def __init__(self, shape):
         self.shape = shape
-        self.states = {}
+        self.states, self.saved = {}, {}
 
     @property
     def now(self):
@@ -56,7 +57,10 @@ class Model:
         return self.states[step.number]
 
     def made_nothing(self, number):
-        """The write of a step made no commit: it adds no column and widens none, as long as it changes no row."""
+        """The write of a step made no commit, or an empty one of a writer that shares the table.
+
+        It adds no column and widens none, as long as it changes no row.
+        """
         before = max((one for one in self.states if one < number), default=None)
         earlier = State({}) if before is None else self.states[before]
         rows = self.states[number].rows
@@ -64,8 +68,17 @@ class Model:
             self.states[number] = earlier
 
     def roll_back(self, number):
-        """The write of a step is undone. It made the newest commit: what came later changed nothing."""
+        """The write of a step is undone, and what came later."""
         self.states = {one: state for one, state in self.states.items() if one < number}
+
+    def serve(self, step):
+        """A service that changes what there is to ask: savepoints and restores. Others change nothing."""
+        if step.what == "savepoint":
+            self.saved[step.number] = max(self.states)
+        elif step.what == "delete_savepoint":
+            del self.saved[step.to]
+        elif step.what == "restore":
+            self.roll_back(self.saved[step.to] + 1)
 
     def answer(self, question, meaning=TUPLES):
         """Rows, sorted: tuples of spelled values."""

@@ -26,11 +26,13 @@ class Asked:
         path: of the table.
         model: what it is to hold.
         times: number of a step -> (instant time, time for a range of changes), of the writes that have one.
+        kept: numbers of the steps whose commits savepoints keep; a savepoint may be of a service behind the step.
     """
 
     path: str
     model: object
     times: dict = field(default_factory=dict)
+    kept: set = field(default_factory=set)
 
     def state(self, question):
         return self.model.now if question.as_of is None else self.model.states[question.as_of]

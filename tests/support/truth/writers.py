@@ -5,7 +5,7 @@ import os
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudistream import ActionPendingError, ArrowSink, HudiSink, HudiTable
+from hudistream import ActionPendingError, ArrowSink, HudiSink, HudiTable, InvalidConfigError
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 
 from .cases import KEY, ORDER, PATH, batch_of
@@ -44,6 +44,8 @@ class Arrow:
 
     def __init__(self, path, shape):
         self.path, self.shape, self._sinks = path, shape, {}
+        self.savepoints = {}  # number of a step -> instant time
+        self.made_commit = False  # the last write, of rows or of columns
 
     def open(self, name):
         """The sink of a name, made when it is needed. Others stay open: each has its own memory of the table."""
@@ -89,12 +91,13 @@ class Arrow:
 
     def _write_once(self, step):
         if step.what == "delete_where":
-            self._delete_where(step)
+            summary = self._delete_where(step)
         else:
-            self.open(step.by).write(self._rows(batch_of(step.rows, step.kinds)), operation=step.what)
+            summary = self.open(step.by).write(self._rows(batch_of(step.rows, step.kinds)), operation=step.what)
+        self.made_commit = summary.instant_time is not None
 
     def _delete_where(self, step):
-        self.open(step.by).delete(where=step.where)
+        return self.open(step.by).delete(where=step.where)
 
     def _rows(self, rows):
         return rows
@@ -115,6 +118,23 @@ class Arrow:
     def _roll_back(self, step):
         self.stop()
         self.table().roll_back(self.table().load_timeline().completed_writes[-1].time)
+
+    def _savepoint(self, step):
+        self.stop()
+        self.savepoints[step.number] = self.table().create_savepoint()
+
+    def _delete_savepoint(self, step):
+        self.stop()
+        self.table().delete_savepoint(self._savepoint_of(step))
+
+    def _restore(self, step):
+        self.stop()
+        self.table().restore_to_savepoint(self._savepoint_of(step))
+
+    def _savepoint_of(self, step):
+        if step.to not in self.savepoints:  # it was refused
+            raise InvalidConfigError("there is no such savepoint")
+        return self.savepoints[step.to]
 
     def _convert(self, step):
         self.stop()
@@ -151,4 +171,4 @@ class Spark(Arrow):
     def _delete_where(self, step):
         given = ("hoodie.index.type", "hoodie.write.")
         options = {key: value for key, value in options_of(self.shape).items() if key.startswith(given)}
-        self.table().delete(step.where, options)
+        return self.table().delete(step.where, options)

@@ -36,6 +36,8 @@ DIMENSIONS = {
     "a schema that changes": lambda case: len({tuple(step.kinds.items()) for step in case.steps if step.rows}) > 1,
     "services": lambda case: any(step.what in SERVICES for step in case.steps),
     "restores": lambda case: any(step.what == "restore" for step in case.steps),
+    "ranges with an end": lambda case: any(asked.until is not None for asked in case.questions),
+    "change feeds": lambda case: any(asked.feed is not None for asked in case.questions),
     "sinks in turns": lambda case: not case.shape.shared and len({step.by for step in case.steps}) > 1,
     "sinks that share a table": lambda case: case.shape.shared and len({step.by for step in case.steps}) > 1,
 }

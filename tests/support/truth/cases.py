@@ -10,6 +10,7 @@ import pyarrow as pa
 from .kinds import KINDS, widened
 
 KEY, PATH, ORDER, GONE = "id", "p", "ts", "_hoodie_is_deleted"
+COMMIT = " commit"  # in rows of the model: number of the step that wrote it; no column is called so
 WRITES = (
     "upsert", "insert", "bulk_insert", "delete", "delete_where", "insert_overwrite", "insert_overwrite_table",
     "delete_partition",
@@ -98,7 +99,9 @@ class Question:
         columns: names; None means all.
         where: lists of terms, one list of which must be true; None means all rows.
         as_of: number of the step whose snapshot is asked for; None means the newest.
-        since: of changes: number of the step behind which they begin.
+        since: of changes: number of the step behind which they begin; 0: from the first one on.
+        until: of changes: number of the step with which they end; None means the newest.
+        feed: arguments of `HudiTable.changes` that make it a change feed; None: the newest rows of the range.
         keys: of a lookup.
     """
 
@@ -106,6 +109,8 @@ class Question:
     where: list | None = None
     as_of: int | None = None
     since: int | None = None
+    until: int | None = None
+    feed: dict | None = None
     keys: tuple | None = None
 
     @property

@@ -250,11 +250,31 @@ class Drawing:
         made += [Question(as_of=number) for number in sorted(set(self.model.saved.values()))]
         if snapshots:
             made += [Question(as_of=number) for number in rng.sample(snapshots, min(2, len(snapshots)))]
-            if self.shape.merging != "partial":
-                made.append(Question(since=rng.choice([0, *snapshots[:-1]])))
+            made += self._changes(snapshots)
         keys = KEYS[self.shape.kinds[KEY]]
         made.append(Question(keys=tuple(rng.sample(keys, 3))))
         return tuple(made)
+
+    def _changes(self, snapshots):
+        """Questions about ranges of commits: the newest rows, and feeds."""
+        rng, made = self.rng, []
+        for number in range(4):
+            since, end = sorted(rng.sample([0, *snapshots], 2))
+            until = end if rng.random() < 0.5 else None
+            where = self.where() if rng.random() < 0.3 else None
+            if number == 0 and self.shape.merging != "partial":  # a late record may fill nulls and keeps the commit
+                made.append(Question(where=where, since=since, until=until))
+            elif number and not self.shape.repeats:
+                made.append(Question(where=where, since=since, until=until, feed=self._feed()))
+        return made
+
+    def _feed(self):
+        rng = self.rng
+        feed = {name: rng.random() < 0.5 for name in ("deletes", "before", "each_commit", "unchanged")}
+        if self.shape.merging == "partial":
+            feed["unchanged"] = False
+        by_path = not self.shape.keyed_by_table or rng.random() < 0.3
+        return {**feed, "moves": "delete_insert" if by_path else "update"}
 
 
 def draw_case(seed):

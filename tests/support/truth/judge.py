@@ -151,10 +151,10 @@ class Judge:
     def _ask_all(self, case, asked, outcome, most):
         done = {step.what for step in case.steps}
         for question in case.questions:
-            if question.since and "convert" in done:
+            if (question.since or question.until) and "convert" in done:
                 continue  # a range counts by other times in the other version
-            gone = {question.as_of, question.since} - {None, 0} - set(asked.times)
-            if gone or (question.as_of is not None and question.as_of not in asked.model.states):
+            gone = {question.as_of, question.since, question.until} - {None, 0} - set(asked.times)
+            if gone or {question.as_of, question.until} - {None} - set(asked.model.states):
                 continue
             kinds = set(asked.state(question).kinds)  # none behind an empty commit
             if not kinds or not set(question.columns or ()) | question.asked <= kinds:

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from .cases import GONE, KEY, ORDER, PATH
+from .cases import COMMIT, GONE, KEY, ORDER, PATH
 from .conditions import TUPLES, holds
+from .feeds import feed_of
 from .kinds import KINDS, order_of, spell, widened
-
-COMMIT = " commit"  # number of the step that wrote the row; no column is called so
 
 
 class AmbiguousError(Exception):
@@ -45,6 +44,11 @@ class Model:
     def now(self):
         return self.states[max(self.states)] if self.states else State({})
 
+    def state(self, question):
+        """The snapshot that a question is about: of a range, the one at its end."""
+        number = question.as_of if question.as_of is not None else question.until
+        return self.now if number is None else self.states[number]
+
     def apply(self, step):
         """A write. The snapshot behind it."""
         if not self.states and step.what.startswith("delete"):
@@ -82,7 +86,9 @@ class Model:
 
     def answer(self, question, meaning=TUPLES):
         """Rows, sorted: tuples of spelled values."""
-        state = self.now if question.as_of is None else self.states[question.as_of]
+        if question.feed is not None:
+            return feed_of(self, question, meaning)
+        state = self.state(question)
         names = question.columns if question.columns is not None else tuple(state.kinds)
         rows = [row for row in state.rows if holds(question.where, row, state.kinds, meaning)]
         if question.since is not None:

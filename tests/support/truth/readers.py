@@ -9,6 +9,7 @@ from hudistream import HudiTable, scan_hudi
 
 from .cases import KEY
 from .conditions import SQL, TOTAL, TUPLES
+from .feeds import spelled_feed
 from .kinds import KINDS
 from .model import spelled
 from .sql import DUCKDB, SPARK, as_sql
@@ -35,7 +36,7 @@ class Asked:
     kept: set = field(default_factory=set)
 
     def state(self, question):
-        return self.model.now if question.as_of is None else self.model.states[question.as_of]
+        return self.model.state(question)
 
     def names(self, question):
         return question.columns if question.columns is not None else tuple(self.state(question).kinds)
@@ -46,8 +47,14 @@ class Asked:
     def since(self, question):
         return "earliest" if question.since == 0 else self.times[question.since][1]
 
+    def until(self, question):
+        return None if question.until is None else self.times[question.until][1]
+
     def spelled(self, rows, question):
         rows = rows.to_pylist() if isinstance(rows, pa.Table) else rows
+        if question.feed is not None:
+            steps = {times[0]: number for number, times in self.times.items()}
+            return spelled_feed(rows, question, self.names(question), self.state(question).kinds, steps)
         return spelled(rows, self.names(question), self.state(question).kinds)
 
 
@@ -76,7 +83,8 @@ class Scan:
         if question.keys is not None:
             raise UnaskedError
         if question.since is not None:
-            return table.changes(asked.since(question), columns=question.columns, where=question.where)
+            ends, feed = (asked.since(question), asked.until(question)), question.feed or {}
+            return table.changes(*ends, columns=question.columns, where=question.where, **feed)
         return table.scan(question.columns, question.where, asked.as_of(question))
 
     def of(self, scan):
@@ -98,8 +106,9 @@ class Splits(Scan):
     name = "splits"
 
     def of(self, scan):
-        found = [pickle.loads(pickle.dumps(split)).to_arrow() for split in scan.splits()]
-        return [row for part in found for row in part.to_pylist()]
+        found = [pickle.loads(pickle.dumps(split)) for split in scan.splits()]
+        parts = [piece for split in found for piece in (split.read() if hasattr(split, "read") else [split.to_arrow()])]
+        return [row for part in parts for row in part.to_pylist()]
 
 
 class Count(Scan):
@@ -108,6 +117,8 @@ class Count(Scan):
     name = "count"
 
     def ask(self, asked, question):
+        if question.feed is not None:
+            raise UnaskedError
         counted = self.scan(asked, question).count()
         expected = asked.model.answer(question, self.meaning)
         return expected if counted == len(expected) else [("rows counted", counted)]
@@ -254,11 +265,11 @@ class SparkReader(Scan):
     def frame(self, asked, question, where=None):
         from hudistream import read_hudi
 
-        if question.keys is not None:
+        if question.keys is not None or question.feed is not None:
             raise UnaskedError
         given = {"as_of": asked.as_of(question)} if question.as_of is not None else {}
         if question.since is not None:
-            given["since"] = asked.since(question)
+            given |= {"since": asked.since(question), "until": asked.until(question)}
         return read_hudi(self._spark, asked.path, where=where, **given)
 
     def rows(self, asked, question):

@@ -121,6 +121,10 @@ def _simpler_conditions(case):
         before, after = case.questions[:number], case.questions[number + 1 :]
         if asked.columns is not None:
             yield replace(case, questions=(*before, replace(asked, columns=None), *after))
+        for name in ("deletes", "before", "each_commit"):  # the others say what the model compares
+            less = {key: value for key, value in (asked.feed or {}).items() if key != name}
+            if less and less != asked.feed:
+                yield replace(case, questions=(*before, replace(asked, feed=less), *after))
         for where in _simpler(asked.where):
             yield replace(case, questions=(*before, replace(asked, where=where), *after))
     for number, step in enumerate(case.steps):

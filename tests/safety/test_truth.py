@@ -38,6 +38,9 @@ DIMENSIONS = {
     "restores": lambda case: any(step.what == "restore" for step in case.steps),
     "ranges with an end": lambda case: any(asked.until is not None for asked in case.questions),
     "change feeds": lambda case: any(asked.feed is not None for asked in case.questions),
+    "virtual keys": lambda case: case.shape.virtual,
+    "keys of two columns": lambda case: len(case.shape.keys) > 1,
+    "paths of two columns": lambda case: len(case.shape.paths) > 1,
     "sinks in turns": lambda case: not case.shape.shared and len({step.by for step in case.steps}) > 1,
     "sinks that share a table": lambda case: case.shape.shared and len({step.by for step in case.steps}) > 1,
 }

@@ -3,11 +3,30 @@
 import datetime as dt
 import random
 from dataclasses import replace
+from itertools import product
 
-from .cases import CONCURRENCY, FIRST, GONE, KEY, ORDER, PATH, SECOND, Case, Question, Shape, Step
+from .cases import (
+    CONCURRENCY,
+    FIRST,
+    GONE,
+    IDENTITY,
+    KEY,
+    KEY_2,
+    META,
+    ORDER,
+    PATH,
+    PATH_2,
+    SECOND,
+    Case,
+    Question,
+    Shape,
+    Step,
+)
 from .kinds import KINDS
 from .model import Model
 
+SECOND_KEYS = {"text": ("a", "b", "", None), "long": (1, -1)}
+SECOND_PATHS = {"text": ("u", "v w", None), "int": (1, -1)}
 KEYS = {
     "text": (*(f"k{number}" for number in range(8)), "é", "😀", "\uffee", "a b", "it's", "50%"),
     "long": (*range(8), -1, 2**63 - 1, -(2**63), 2**53 + 1),
@@ -39,6 +58,10 @@ def draw_shape(rng):
     partition = rng.choice((None, "text", "text", "int", "date"))
     if partition is not None:
         kinds[PATH] = partition
+    if rng.random() < 0.15:
+        kinds[KEY_2] = rng.choice(list(SECOND_KEYS))
+    if partition is not None and rng.random() < 0.2:
+        kinds[PATH_2] = rng.choice(list(SECOND_PATHS))
     order = rng.choice((*ORDERS, None)) if merging == "event" else "long" if merging == "partial" else None
     if order is not None:
         kinds[ORDER] = order
@@ -60,6 +83,8 @@ def draw_options(rng, index, partition, moves, on_logs):
         "hoodie.parquet.block.size": rng.choice(("200", "134217728")),
         "hudistream.schema.integers.to.floats": "true",  # some batches widen a column so
     }
+    if not on_logs and index not in ("BUCKET", "RECORD_INDEX") and rng.random() < 0.15:
+        options[META] = "false"
     if rng.random() < 0.25:
         options["hudistream.schema.mode"] = "reconcile"
     if partition is not None and rng.random() < 0.3:
@@ -90,13 +115,18 @@ class Drawing:
     def __init__(self, rng, shape):
         self.rng, self.shape, self.model, self.narrow = rng, shape, Model(shape), {}
         self.kinds = dict(shape.kinds)
-        self.paths = self._paths()
+        self.keys = self._values(KEYS[shape.kinds[KEY]], SECOND_KEYS.get(shape.kinds.get(KEY_2)))
+        self.paths = self._values(self._paths(), SECOND_PATHS.get(shape.kinds.get(PATH_2))) if shape.paths else ((),)
         self.sinks = (FIRST, SECOND) if shape.shared or rng.random() < 0.4 else (FIRST,)
 
     def _paths(self):
         if "hoodie.datasource.write.partitionpath.urlencode" in self.shape.options:
             return ENCODED
-        return PATHS[self.shape.kinds[PATH]] if self.shape.partitioned else (None,)
+        return PATHS[self.shape.kinds[PATH]]
+
+    def _values(self, first, second):
+        """Values of one column or two, as tuples."""
+        return [(value,) for value in first] if second is None else list(product(first, second))
 
     def steps(self):
         """The history."""
@@ -149,7 +179,7 @@ class Drawing:
 
     def _batch(self, number, what):
         if what in ("delete", "delete_partition"):
-            kinds = {name: self.kinds[name] for name in (KEY, PATH) if name in self.kinds}
+            kinds = {name: self.kinds[name] for name in IDENTITY if name in self.kinds}
         else:
             kinds = self._batch_kinds(number)
         names = self._identities(what)
@@ -161,7 +191,7 @@ class Drawing:
     def _batch_kinds(self, number):
         kinds, rng = dict(self.kinds), self.rng
         if self.model.states and rng.random() < 0.2:
-            wider = [name for name, kind in kinds.items() if KINDS[kind].wider and name not in (KEY, PATH)]
+            wider = [name for name, kind in kinds.items() if KINDS[kind].wider and name not in IDENTITY]
             if wider and rng.random() < 0.6:
                 name = rng.choice(wider)
                 self.narrow[name] = kinds[name]
@@ -178,25 +208,23 @@ class Drawing:
 
     def _identities(self, what):
         """Keys and partition paths of a batch."""
-        keys, rng = KEYS[self.shape.kinds[KEY]], self.rng
+        keys, rng = self.keys, self.rng
         names = [(rng.choice(keys), rng.choice(self.paths)) for _ in range(rng.randint(1, 9))]
         if not self.shape.moves and self.shape.keyed_by_table:
             names = [(key, self.paths[keys.index(key) % len(self.paths)]) for key, _ in names]
         if what == "delete_partition":  # a path that the table does not have is refused
-            there = self.model.now.paths()
+            there = self.model.paths()
             return [(key, path) for key, path in names if path in there]
         if what in ("upsert", "delete") or self.shape.repeats:
             return names
         by_table = self.shape.keyed_by_table
-        known = {row[KEY] if by_table else (row[KEY], row.get(PATH)) for row in self.model.now.rows}
-        fresh = {key if by_table else (key, path): (key, path) for key, path in names}
+        known = set(map(self.shape.identity, self.model.now.rows))
+        fresh = {key if by_table else key + path: (key, path) for key, path in names}
         return [found for name, found in fresh.items() if name not in known]
 
     def _row(self, number, what, kinds, key, path):
         row = {name: self._value(kind) for name, kind in kinds.items()}
-        row[KEY] = key
-        if PATH in kinds:
-            row[PATH] = path
+        row.update(zip(self.shape.keys + self.shape.paths, key + path, strict=True))
         if ORDER in kinds:
             row[ORDER] = self._order(number, kinds[ORDER])
         if GONE in kinds:
@@ -251,8 +279,7 @@ class Drawing:
         if snapshots:
             made += [Question(as_of=number) for number in rng.sample(snapshots, min(2, len(snapshots)))]
             made += self._changes(snapshots)
-        keys = KEYS[self.shape.kinds[KEY]]
-        made.append(Question(keys=tuple(rng.sample(keys, 3))))
+        made.append(Question(keys=tuple(rng.sample(self.keys, 3))))
         return tuple(made)
 
     def _changes(self, snapshots):
@@ -271,7 +298,7 @@ class Drawing:
     def _feed(self):
         rng = self.rng
         feed = {name: rng.random() < 0.5 for name in ("deletes", "before", "each_commit", "unchanged")}
-        if self.shape.merging == "partial":
+        if self.shape.merging == "partial" or self.shape.virtual:  # compared by value
             feed["unchanged"] = False
         by_path = not self.shape.keyed_by_table or rng.random() < 0.3
         return {**feed, "moves": "delete_insert" if by_path else "update"}

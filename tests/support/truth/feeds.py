@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from .cases import COMMIT, KEY, PATH
+from .cases import COMMIT, values_of
 from .conditions import holds
 from .kinds import KINDS, spell, widened
 
@@ -42,11 +42,11 @@ def spelled_feed(rows, question, names, kinds, steps):
 def _rows(model, number, kinds, question):
     """Rows of a snapshot by what identifies them, with the columns at the end of the range."""
     shape, state = model.shape, model.states.get(number)
-    by_path = not shape.keyed_by_table or (shape.partitioned and question.feed.get("moves") == "delete_insert")
+    names = shape.keys + shape.paths if question.feed.get("moves") == "delete_insert" else shape.keys
     found = {}
     for row in state.rows if state is not None else ():
         values = {name: widened(row.get(name), kind) for name, kind in kinds.items()}
-        found[(row[KEY], row.get(PATH)) if by_path else row[KEY]] = {**values, COMMIT: row[COMMIT]}
+        found[values_of(row, names)] = {**values, COMMIT: row[COMMIT]}
     return found
 
 

@@ -175,7 +175,7 @@ class Judge:
             return
         except Exception as error:
             known = find_known(reader.name, (case, question), error)
-            if known or _may_refuse(reader, question, error, may_refuse):
+            if known or _may_refuse(reader, question, error, may_refuse, virtual=case.shape.virtual):
                 outcome.counts[reader.name, known or "refused"] += 1
             else:
                 outcome.differences.append(Difference(reader.name, question, "rows", _told(error)))
@@ -192,11 +192,13 @@ def _is_fault(error):
     return type(error).__name__ in ("CorruptFileError", "TaskFailedError", "BrokenInvariantError", "LostDataError")
 
 
-def _may_refuse(reader, question, error, loses):
+def _may_refuse(reader, question, error, loses, *, virtual):
     if reader.name == "to_dataset":
         return isinstance(error, (UnsupportedTableError, InvalidConfigError))
     if question.keys is not None:
         return isinstance(error, UnsupportedTableError)
+    if virtual and question.since is not None and question.feed is None:
+        return isinstance(error, (UnsupportedTableError, InvalidConfigError))  # rows do not say which commit wrote them
     past = question.as_of is not None or question.since is not None
     return past and loses and isinstance(error, InvalidConfigError)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .cases import COMMIT, GONE, KEY, ORDER, PATH
+from .cases import COMMIT, GONE, ORDER, values_of
 from .conditions import TUPLES, holds
 from .feeds import feed_of
 from .kinds import KINDS, order_of, spell, widened
@@ -23,9 +23,6 @@ class State:
 
     kinds: dict
     rows: tuple = ()
-
-    def paths(self):
-        return {row.get(PATH) for row in self.rows}
 
 
 class Model:
@@ -94,7 +91,7 @@ class Model:
         if question.since is not None:
             rows = [row for row in rows if row[COMMIT] > question.since]
         if question.keys is not None:
-            rows = [row for row in rows if row[KEY] in question.keys]
+            rows = [row for row in rows if values_of(row, self.shape.keys) in question.keys]
         return spelled(rows, names, state.kinds)
 
     def refuses(self, step):
@@ -110,7 +107,11 @@ class Model:
         return any(self._identity(row) in wanted and not holds(step.where, row, now.kinds) for row in now.rows)
 
     def _identity(self, row):
-        return row[KEY] if self.shape.keyed_by_table else (row.get(PATH), row[KEY])
+        return self.shape.identity(row)
+
+    def paths(self):
+        """Values that make the partition paths that have rows."""
+        return set(map(self.shape.path, self.now.rows))
 
     def _wins(self, new, old):
         return not self.shape.ordered or order_of(new[ORDER]) >= order_of(old[ORDER])
@@ -157,17 +158,17 @@ class Model:
         return [row for row in rows if not holds(step.where, row, kinds)]
 
     def _insert_overwrite(self, step, rows, batch, kinds):
-        replaced = {record.get(PATH) for record in batch}
-        return self._insert(step, [row for row in rows if row.get(PATH) not in replaced], batch, kinds)
+        replaced = set(map(self.shape.path, batch))
+        return self._insert(step, [row for row in rows if self.shape.path(row) not in replaced], batch, kinds)
 
     def _insert_overwrite_table(self, step, rows, batch, kinds):
         return self._insert(step, [], batch, kinds)
 
     def _delete_partition(self, step, rows, batch, kinds):
-        gone = {record.get(PATH) for record in batch}
-        if gone - self.now.paths():
+        gone = set(map(self.shape.path, batch))
+        if gone - self.paths():
             raise AmbiguousError("there is no such path")
-        return [row for row in rows if row.get(PATH) not in gone]
+        return [row for row in rows if self.shape.path(row) not in gone]
 
 
 def kinds_after(kinds, step):

@@ -19,6 +19,19 @@ class UnaskedError(Exception):
     """The reader has no way to ask this."""
 
 
+def record_keys(shape, keys):
+    """Record keys as tables store them."""
+    if len(shape.keys) == 1:
+        plain = [str(key) for (key,) in keys]
+        # a key of one column beside several of the path is spelled in one of two ways
+        return [*plain, *(f"{KEY}:{key}" for key in plain)] if len(shape.paths) > 1 else plain
+    return [",".join(map(_key_part, shape.keys, key)) for key in keys]
+
+
+def _key_part(name, value):
+    return f"{name}:" + ("__null__" if value is None else "__empty__" if value == "" else str(value))
+
+
 @dataclass
 class Asked:
     """A table on disk, and what is known of its history.
@@ -75,7 +88,7 @@ class Scan:
     def rows(self, asked, question):
         table = HudiTable.open(asked.path)
         if question.keys is not None:
-            return table.lookup([str(key) for key in question.keys], question.columns)
+            return table.lookup(record_keys(asked.model.shape, question.keys), question.columns)
         return self.of(self.scan(asked, question))
 
     def scan(self, asked, question):

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from hudistream import ActionPendingError, ArrowSink, HudiSink, HudiTable, InvalidConfigError
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 
-from .cases import KEY, ORDER, PATH, batch_of
+from .cases import KEY, ORDER, batch_of
 
 PAYLOADS = {
     "event": "DefaultHoodieRecordPayload",
@@ -53,8 +53,8 @@ class Arrow:
             self._sinks[name] = self._make(
                 self.path,
                 {**options_of(self.shape), "hoodie.datasource.write.streaming.checkpoint.identifier": name},
-                key=KEY,
-                partition_by=PATH if self.shape.partitioned else None,
+                key=list(self.shape.keys),
+                partition_by=list(self.shape.paths) or None,
                 order_by=ORDER if ORDER in self.shape.kinds else None,
             )
         return self._sinks[name]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tiers import quick
-from truth.cases import KEY, Case, Question, Shape, Step, read_case
+from truth.cases import HUDIS, KEY, Case, Question, Shape, Step, read_case
 from truth.draw import LISTS, SERVICES, draw_case
 from truth.judge import Judge
 from truth.readers import PLAIN, Scan
@@ -41,6 +41,7 @@ DIMENSIONS = {
     "virtual keys": lambda case: case.shape.virtual,
     "keys of two columns": lambda case: len(case.shape.keys) > 1,
     "paths of two columns": lambda case: len(case.shape.paths) > 1,
+    "real Hudi as a writer": lambda case: any(step.by in HUDIS for step in case.steps),
     "sinks in turns": lambda case: not case.shape.shared and len({step.by for step in case.steps}) > 1,
     "sinks that share a table": lambda case: case.shape.shared and len({step.by for step in case.steps}) > 1,
 }

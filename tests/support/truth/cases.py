@@ -17,6 +17,7 @@ WRITES = (
     "delete_partition",
 )  # fmt: skip
 FIRST, SECOND = "first", "second"
+HUDIS = ("1.0.2", "1.2.0")
 META = "hoodie.populate.meta.fields"
 CONCURRENCY = "hoodie.write.concurrency.mode"
 GLOBAL = ("GLOBAL_BLOOM", "GLOBAL_SIMPLE", "RECORD_INDEX")
@@ -100,7 +101,8 @@ class Step:
         kinds: of the batch's columns.
         where: of a delete, as `HudiTable.scan` takes it.
         to: version that the table is converted to; or number of the savepoint that is restored or deleted.
-        by: name of the sink that writes; sinks of other names have other checkpoints.
+        by: name of the sink that writes; sinks of other names have other checkpoints. Or the version of a real Hudi: a
+            sink writes in its place where there is no JVM.
     """
 
     number: int

@@ -9,6 +9,7 @@ from .cases import (
     CONCURRENCY,
     FIRST,
     GONE,
+    HUDIS,
     IDENTITY,
     KEY,
     KEY_2,
@@ -43,6 +44,7 @@ INDEXES = ("BLOOM", "BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"
 LISTS = "hoodie.metadata.enable"
 STATISTICS = "hoodie.metadata.index.column.stats.enable"
 FILE_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+HUDI_WRITES = ("upsert", "insert", "bulk_insert", "delete")
 SERVICES = (
     "compact", "cluster", "clean", "archive", "roll_back", "convert", "reopen", "savepoint", "restore",
     "delete_savepoint",
@@ -118,6 +120,7 @@ class Drawing:
         self.keys = self._values(KEYS[shape.kinds[KEY]], SECOND_KEYS.get(shape.kinds.get(KEY_2)))
         self.paths = self._values(self._paths(), SECOND_PATHS.get(shape.kinds.get(PATH_2))) if shape.paths else ((),)
         self.sinks = (FIRST, SECOND) if shape.shared or rng.random() < 0.4 else (FIRST,)
+        self.hudi_writes = rng.random() < 0.4
 
     def _paths(self):
         if "hoodie.datasource.write.partitionpath.urlencode" in self.shape.options:
@@ -135,7 +138,7 @@ class Drawing:
             step = self._step(number, made)
             if step is None:
                 continue
-            step = replace(step, by=self.rng.choice(self.sinks)) if step.writes else step
+            step = replace(step, by=self._writer(step)) if step.writes else step
             if step.writes and not self.model.refuses(step):
                 self.model.apply(step)
             elif step.what == "roll_back":
@@ -145,6 +148,13 @@ class Drawing:
             self.narrow = {name: kind for name, kind in self.narrow.items() if name in self.kinds}
             made.append(step)
         return tuple(made)
+
+    def _writer(self, step):
+        """Who writes. Hudi gets batches with the columns of the table: it changes them in its own way."""
+        same = step.what == "delete" or step.kinds == self.kinds
+        if self.hudi_writes and step.what in HUDI_WRITES and same and self.rng.random() < 0.5:
+            return self.rng.choice(HUDIS)
+        return self.rng.choice(self.sinks)
 
     def _step(self, number, made):
         if not self.model.states:

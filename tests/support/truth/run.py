@@ -25,7 +25,12 @@ sys.path[:0] = [ROOT, os.path.join(ROOT, "tests", "support")]
 RESULT = os.path.join(ROOT, "benchmarks", "results", "truth.json")
 ENGINES_FROM = 1_000_000  # seeds that engines with a JVM get, too
 STANDS_STILL_S = 1200  # for a case, shrunk
-HUDIS = ("1.0.2", "1.2.0")
+# dates and times of any year as they are, as files of hudistream and of pyarrow have them
+CALENDAR = [
+    f"set spark.sql.{kind}.datetimeRebaseModeIn{way}=CORRECTED"
+    for kind in ("parquet", "avro")
+    for way in ("Read", "Write")
+]
 
 
 def prepare():
@@ -119,17 +124,20 @@ def run_engines(first, until_s):
     prepare()
     from oracles.hudi import Hudi
 
+    from truth.cases import HUDIS
     from truth.judge import Judge
     from truth.readers import RealHudi, Scan, SparkFilter, SparkReader
-    from truth.writers import Spark
+    from truth.writers import Arrow, Spark
 
     spark, hudis = open_spark(), {version: Hudi(version) for version in HUDIS}
+    for hudi in hudis.values():
+        hudi.sql(*CALENDAR)
     readers = [Scan(), SparkReader(spark), SparkFilter(spark)]
     readers += [RealHudi(hudi, version, skips=skips) for version, hudi in hudis.items() for skips in (False, True)]
     try:
         with memory_folder() as folder:
             judges = [
-                Judge(folder, readers),
+                Judge(folder, readers, lambda path, shape: Arrow(path, shape, hudis)),
                 Judge(folder + "/spark", [Scan()], lambda path, shape: Spark(path, shape, spark)),
             ]
             # a question takes a second: more tables say more than more questions about each

@@ -9,6 +9,8 @@ from truth.draw import LISTS, SERVICES, draw_case
 from truth.judge import Judge
 from truth.readers import PLAIN, Scan
 from truth.shrink import shrink
+from truth.twins import Twins, portrait
+from truth.writers import Arrow
 
 A_FEW = 4
 
@@ -83,3 +85,20 @@ def test_a_wrong_answer_is_found_and_its_history_shrinks_to_one_row(tmp_path):
     assert small.steps == (Step(1, "insert", ({KEY: "b", "c": "😀"},), kinds),)
     assert small.questions == (Question(),)
     assert read_case(repr(small)) == small
+
+
+class Hasty(Arrow):
+    """Takes inserts for bulk inserts: readers see no difference."""
+
+    def do(self, step):
+        super().do(replace(step, what="bulk_insert") if step.what == "insert" else step)
+
+
+def test_two_writers_that_make_different_tables_are_told_apart(tmp_path):
+    def judge(name, writer):
+        return Judge(str(tmp_path / name), [Scan()], writer, portrait)
+
+    assert not Twins(judge("a", Arrow), judge("b", Arrow)).run(HISTORY).differences
+    [difference] = Twins(judge("c", Arrow), judge("d", Hasty)).run(HISTORY).differences
+    assert difference.kind == ("twins", "rows")
+    assert (difference.what, len(difference.expected)) == ("history", 1)

@@ -47,11 +47,13 @@ class Outcome:
         differences: of our own.
         counts: questions by reader and how they ended: right, refused, unasked; of known faults of others, the name.
         undefined: why the case says nothing; "" if it does.
+        portrait: of the table, if it is wanted and the history came to its end.
     """
 
     differences: list = field(default_factory=list)
     counts: Counter = field(default_factory=Counter)
     undefined: str = ""
+    portrait: dict | None = None
 
 
 class Judge:
@@ -61,10 +63,12 @@ class Judge:
         folder: for the tables; each is deleted when its case is over.
         readers: who is asked.
         writer: makes a writer of a path and a shape.
+        portray: what is kept of a table: a function of its path.
     """
 
-    def __init__(self, folder, readers=PLAIN, writer=Arrow):
+    def __init__(self, folder, readers=PLAIN, writer=Arrow, portray=None):
         self._folder, self._readers, self._writer, self._number = folder, readers, writer, 0
+        self._portray = portray
 
     def run(self, case, most=1):
         """The outcome of a case; no reader is asked any more behind `most` differences."""
@@ -76,6 +80,7 @@ class Judge:
             if all(self._step(step, writer, asked, outcome) for step in case.steps) and asked.model.states:
                 writer.stop()
                 self._ask_all(case, asked, outcome, most)
+                outcome.portrait = self._portray and self._portray(path)
         except AmbiguousError as error:
             outcome.undefined = str(error)
         finally:

@@ -127,6 +127,7 @@ def run_engines(first, until_s):
     from truth.cases import HUDIS
     from truth.judge import Judge
     from truth.readers import RealHudi, Scan, SparkFilter, SparkReader
+    from truth.twins import Twins, portrait
     from truth.writers import Arrow, Spark
 
     spark, hudis = open_spark(), {version: Hudi(version) for version in HUDIS}
@@ -138,7 +139,10 @@ def run_engines(first, until_s):
         with memory_folder() as folder:
             judges = [
                 Judge(folder, readers, lambda path, shape: Arrow(path, shape, hudis)),
-                Judge(folder + "/spark", [Scan()], lambda path, shape: Spark(path, shape, spark)),
+                Twins(
+                    Judge(folder + "/arrow", [Scan()], portray=portrait),
+                    Judge(folder + "/spark", [Scan()], lambda path, shape: Spark(path, shape, spark), portrait),
+                ),
             ]
             # a question takes a second: more tables say more than more questions about each
             return judge_cases(judges, range(first + ENGINES_FROM, sys.maxsize), until_s, every=3)

@@ -172,7 +172,8 @@ class Judge:
 
     def _ask(self, reader, question, case, asked, outcome, *, may_refuse):
         try:
-            if question.as_of is not None and may_refuse and not reader.refuses_lost:
+            is_past = question.as_of is not None or question.since is not None
+            if is_past and may_refuse and not reader.refuses_lost:
                 raise UnaskedError
             found = reader.ask(asked, question)
         except UnaskedError:

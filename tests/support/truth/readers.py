@@ -306,7 +306,7 @@ class SparkFilter(SparkReader):
 
 
 class RealHudi(Scan):
-    """Hudi's own reader of Spark.
+    """Hudi's own reader of Spark: snapshots, and ranges of commits.
 
     Args:
         hudi: its process (`oracles.hudi.Hudi`).
@@ -321,19 +321,40 @@ class RealHudi(Scan):
         self.name = f"Hudi {version}, data skipping {'on' if skips else 'off'}"
 
     def rows(self, asked, question):
-        if question.since is not None or question.keys is not None:
-            raise UnaskedError
-        if self.version.startswith("1.0") and HudiTable.open(asked.path).config.version == 9:
-            raise UnaskedError
-        if self._skips and question.where is None:
+        if not self._is_asked(asked, question):
             raise UnaskedError
         switch = str(self._skips).lower()
         options = {"hoodie.metadata.enable": switch, "hoodie.enable.data.skipping": switch}
-        if question.as_of is not None:
-            options["as.of.instant"] = asked.as_of(question)
+        options |= self._times(asked, question)
         kinds = asked.state(question).kinds
         where = None if question.where is None else as_sql(question.where, kinds, SPARK)
         return self._hudi.read(asked.path, options, as_expressions(asked, question), where)
+
+    def _is_asked(self, asked, question):
+        if question.feed is not None or question.keys is not None or (self._skips and question.where is None):
+            return False
+        if question.since is not None and not asks_range(asked.model.shape):
+            return False
+        return not (self.version.startswith("1.0") and HudiTable.open(asked.path).config.version == 9)
+
+    def _times(self, asked, question):
+        if question.as_of is not None:
+            return {"as.of.instant": asked.as_of(question)}
+        if question.since is None:
+            return {}
+        kind, read = {"hoodie.datasource.query.type": "incremental"}, "hoodie.datasource.read"
+        begin = "000" if question.since == 0 else asked.since(question)
+        end = {f"{read}.end.instanttime": asked.until(question)} if question.until is not None else {}
+        return {**kind, f"{read}.begin.instanttime": begin, **end}
+
+
+def asks_range(shape):
+    """Whether Hudi answers a range as we do.
+
+    Of log files it merges only those of the range: a late record is shown that lost to an older one. Rows without meta
+    columns do not say which commit wrote them.
+    """
+    return not shape.virtual and (not shape.merge_on_read or shape.merging == "commit")
 
 
 PLAIN = (Scan(), Batches(), Splits(), Count(), Dataset(), DuckDB(), Polars(), HudiRs())

@@ -8,6 +8,7 @@ from itertools import product
 from .cases import (
     CONCURRENCY,
     FIRST,
+    GLOBAL,
     GONE,
     HUDIS,
     IDENTITY,
@@ -120,7 +121,8 @@ class Drawing:
         self.keys = self._values(KEYS[shape.kinds[KEY]], SECOND_KEYS.get(shape.kinds.get(KEY_2)))
         self.paths = self._values(self._paths(), SECOND_PATHS.get(shape.kinds.get(PATH_2))) if shape.paths else ((),)
         self.sinks = (FIRST, SECOND) if shape.shared or rng.random() < 0.4 else (FIRST,)
-        self.hudi_writes = rng.random() < 0.4
+        # renews: with a global index Hudi gives a row that a late record met the time of the later commit
+        self.hudi_writes, self.deletes, self.renews = rng.random() < 0.4, False, False
 
     def _paths(self):
         if "hoodie.datasource.write.partitionpath.urlencode" in self.shape.options:
@@ -133,7 +135,7 @@ class Drawing:
 
     def steps(self):
         """The history."""
-        made = []
+        made, shape = [], self.shape
         for number in range(1, 2 + self.rng.randint(2, 9)):
             step = self._step(number, made)
             if step is None:
@@ -143,6 +145,8 @@ class Drawing:
                 self.model.apply(step)
             elif step.what == "roll_back":
                 self.model.roll_back(made[-1].number)
+            self.deletes |= step.what.startswith("delete")
+            self.renews |= step.by in HUDIS and step.what == "upsert" and shape.index in GLOBAL and shape.ordered
             self.model.serve(step)
             self.kinds = dict(self.model.now.kinds)
             self.narrow = {name: kind for name, kind in self.narrow.items() if name in self.kinds}
@@ -152,9 +156,14 @@ class Drawing:
     def _writer(self, step):
         """Who writes. Hudi gets batches with the columns of the table: it changes them in its own way."""
         same = step.what == "delete" or step.kinds == self.kinds
+        same = same and not (step.what == "upsert" and self._logs_hold_deletes())
         if self.hudi_writes and step.what in HUDI_WRITES and same and self.rng.random() < 0.5:
             return self.rng.choice(HUDIS)
         return self.rng.choice(self.sinks)
+
+    def _logs_hold_deletes(self):
+        """Whether a late record of Hudi may bring back the row below a delete: docs/decisions/0042."""
+        return self.shape.merge_on_read and self.shape.ordered and (self.deletes or GONE in self.kinds)
 
     def _step(self, number, made):
         if not self.model.states:
@@ -295,20 +304,21 @@ class Drawing:
     def _changes(self, snapshots):
         """Questions about ranges of commits: the newest rows, and feeds."""
         rng, made = self.rng, []
+        by_value = self.renews or self.shape.merging == "partial"  # a late record may fill nulls and keeps the commit
         for number in range(4):
             since, end = sorted(rng.sample([0, *snapshots], 2))
             until = end if rng.random() < 0.5 else None
             where = self.where() if rng.random() < 0.3 else None
-            if number == 0 and self.shape.merging != "partial":  # a late record may fill nulls and keeps the commit
+            if number == 0 and not by_value:
                 made.append(Question(where=where, since=since, until=until))
             elif number and not self.shape.repeats:
-                made.append(Question(where=where, since=since, until=until, feed=self._feed()))
+                made.append(Question(where=where, since=since, until=until, feed=self._feed(by_value)))
         return made
 
-    def _feed(self):
+    def _feed(self, by_value):
         rng = self.rng
         feed = {name: rng.random() < 0.5 for name in ("deletes", "before", "each_commit", "unchanged")}
-        if self.shape.merging == "partial" or self.shape.virtual:  # compared by value
+        if by_value or self.shape.virtual:
             feed["unchanged"] = False
         by_path = not self.shape.keyed_by_table or rng.random() < 0.3
         return {**feed, "moves": "delete_insert" if by_path else "update"}

@@ -79,6 +79,7 @@ class Judge:
         try:
             if all(self._step(step, writer, asked, outcome) for step in case.steps) and asked.model.states:
                 writer.stop()
+                self._check(path, outcome)
                 self._ask_all(case, asked, outcome, most)
                 outcome.portrait = self._portray and self._portray(path)
         except AmbiguousError as error:
@@ -152,6 +153,15 @@ class Judge:
         if found != expected:
             outcome.differences.append(Difference("scan", step, *_apart(expected, found)))
         return found == expected
+
+    def _check(self, path, outcome):
+        """`HudiTable.check`: what files, lists, statistics and indexes say of each other."""
+        report = HudiTable.open(path).check()
+        if report.is_sound:
+            outcome.counts["check", "sound"] += 1
+        else:
+            told = [f"{one.kind.value}: {one.where}: {one.text}" for one in report.findings if one.severity != "note"]
+            outcome.differences.append(Difference("check", "the table", "it is sound", "; ".join(told)[:1500]))
 
     def _ask_all(self, case, asked, outcome, most):
         done = {step.what for step in case.steps}

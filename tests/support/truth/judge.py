@@ -5,6 +5,8 @@ import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 
+from oracles import hudi as oracle
+
 from hudistream import HudiError, HudiTable, InvalidConfigError, UnsupportedTableError
 
 from .cases import Question
@@ -100,6 +102,8 @@ class Judge:
             model.apply(step)
         try:
             writer.do(step)
+        except oracle.HudiError as error:
+            return self._gave_up(step, error, asked, outcome)
         except Exception as error:
             if not self._failed(step, error, refuses, outcome):
                 return False
@@ -107,7 +111,7 @@ class Judge:
         if refuses:
             outcome.differences.append(Difference(writer.name, step, "a refusal", "it was done"))
             return False
-        outcome.counts[writer.name, step.what] += 1
+        outcome.counts[writer.name_of(step), step.what] += 1
         model.serve(step)
         if step.writes and not writer.made_commit:
             model.made_nothing(step.number)
@@ -115,6 +119,16 @@ class Judge:
         kept = {one: number for one, number in model.saved.items() if number in asked.times}
         asked.kept = {number for one, number in kept.items() if asked.times[number][0] == writer.savepoints[one]}
         return self._agrees(Question(), step, asked, outcome)
+
+    def _gave_up(self, step, error, asked, outcome):
+        """Real Hudi did not write: the case says no more, and the table is as it was."""
+        del asked.model.states[step.number]
+        cause = _told(error).splitlines()[-1]
+        outcome.counts[f"Hudi {step.by} as a writer", f"failed: {step.what}: {cause[:150]}"] += 1
+        outcome.undefined = f"real Hudi did not write: {cause}"
+        if asked.model.states:
+            self._agrees(Question(), step, asked, outcome)
+        return False
 
     def _failed(self, step, error, refuses, outcome):
         refused = isinstance(error, HudiError)
@@ -220,8 +234,11 @@ def _may_refuse(reader, question, error, loses, *, virtual):
 
 
 def _told(error):
-    """An error without the folders of this machine: results are committed."""
-    return re.sub(r"(/[\w.+-]+)+/", "", f"{type(error).__name__}: {error}")[:1500]
+    """An error without the folders of this machine: results are committed. Of a JVM, its causes."""
+    lines = str(error).splitlines() or [""]
+    causes = [line for line in lines if line.startswith(("Caused by:", "java.", "org.apache.", ": java.", ": org."))]
+    told = "\n".join(dict.fromkeys(causes)) if lines[0].startswith("Traceback") and causes else str(error)
+    return re.sub(r"(/[\w.+-]+)+/", "", f"{type(error).__name__}: {told}")[:1500]
 
 
 def _apart(expected, found):

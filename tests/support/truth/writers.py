@@ -134,6 +134,10 @@ class Arrow:
             summary = self.open(step.by).write(self._rows(batch_of(step.rows, step.kinds)), operation=step.what)
         self.made_commit = summary.instant_time is not None
 
+    def name_of(self, step):
+        """Who does a step."""
+        return f"Hudi {step.by} as a writer" if step.by in self._hudis else self.name
+
     def _write_by_hudi(self, step):
         version = self.table().config.version if os.path.exists(f"{self.path}/.hoodie") else self.shape.version
         hudi = self._hudis[HUDIS[1] if version > NEWEST_OF_OLD_HUDI else step.by]

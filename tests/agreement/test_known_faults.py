@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from truth.cases import KEY, ORDER, Case, Question, Shape, Step
+from truth.cases import KEY, ORDER, PATH, Case, Question, Shape, Step
 from truth.judge import Judge
 from truth.known import KNOWN
 from truth.readers import HudiRs, RealHudi
@@ -83,12 +83,16 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_fault_is_still_there(tmp_path, name):
     reader, case = CASES[name]
-    outcome = Judge(str(tmp_path), [reader()]).run(case)
-    assert not outcome.differences
-    assert outcome.counts[reader.name, name] == 1, outcome.counts
+    check_fault(tmp_path, reader(), case, name)
 
 
+ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
 OF_HUDI = {
+    "a range shows partition values as folders spell them": case_of(
+        Shape(version=8, kinds={KEY: "text", PATH: "text"}, options=ENCODED),
+        [("upsert", ({KEY: "a", PATH: "x"},), {}), ("upsert", ({KEY: "b", PATH: "x=y"},), {})],
+        Question(since=1),
+    ),
     "a float of a log becomes a double by its text": case_of(
         Shape(merge_on_read=True, kinds={KEY: "text", "c": "float"}),
         [
@@ -102,14 +106,33 @@ OF_HUDI = {
 }
 
 
-@pytest.mark.hudi
-@pytest.mark.parametrize("name", OF_HUDI)
-def test_a_fault_of_hudi_is_still_there(hudi, tmp_path, utc, name):
-    reader = RealHudi(hudi, "1.0.2", skips=False)
-    outcome = Judge(str(tmp_path), [reader]).run(OF_HUDI[name])
+# of Hudi 1.2.0
+OF_LATER_HUDI = {
+    "a condition on a log from before a wider column fails": case_of(
+        Shape(merge_on_read=True, kinds={KEY: "int", ORDER: "long"}, merging="partial"),
+        [("insert", ({KEY: 4, ORDER: 12},), {}), ("upsert", ({KEY: 4, ORDER: 31},), {ORDER: "double"})],
+        Question(where=[[(KEY, "<", 1)]]),
+    ),
+}
+
+
+def check_fault(folder, reader, case, name):
+    outcome = Judge(str(folder), [reader]).run(case)
     assert not outcome.differences
     assert outcome.counts[reader.name, name] == 1, outcome.counts
 
 
+@pytest.mark.hudi
+@pytest.mark.parametrize("name", OF_HUDI)
+def test_a_fault_of_hudi_is_still_there(hudi, tmp_path, utc, name):
+    check_fault(tmp_path, RealHudi(hudi, "1.0.2", skips=False), OF_HUDI[name], name)
+
+
+@pytest.mark.hudi
+@pytest.mark.parametrize("name", OF_LATER_HUDI)
+def test_a_fault_of_a_later_hudi_is_still_there(partners, tmp_path, utc, name):
+    check_fault(tmp_path, RealHudi(partners[9], "1.2.0", skips=False), OF_LATER_HUDI[name], name)
+
+
 def test_each_fault_has_a_test():
-    assert sorted(fault.name for fault in KNOWN) == sorted([*CASES, *OF_HUDI])
+    assert sorted(fault.name for fault in KNOWN) == sorted([*CASES, *OF_HUDI, *OF_LATER_HUDI])

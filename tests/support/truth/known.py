@@ -72,6 +72,14 @@ KNOWN = (
         "a float of a log becomes a double by its text", ("Hudi",), None,
         lambda c, q: c.shape.merge_on_read and _floats_became_doubles(c, q),
     ),
+    Known(
+        "a range shows partition values as folders spell them", ("Hudi",), None,
+        lambda c, q: q.since is not None and "hoodie.datasource.write.partitionpath.urlencode" in c.shape.options,
+    ),
+    Known(
+        "a condition on a log from before a wider column fails", ("Hudi 1.2.0",), "ArrayIndexOutOfBoundsException",
+        lambda c, q: c.shape.merge_on_read and c.shape.merging == "partial" and _changes_columns(c),
+    ),
     Known("an earlier snapshot has the newest columns", ("hudi-rs",), None, _changed_columns),
     Known(
         "log files from before a change of columns fail", ("hudi-rs",), "partial-update column",

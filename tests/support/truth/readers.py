@@ -14,6 +14,8 @@ from .kinds import KINDS
 from .model import spelled
 from .sql import DUCKDB, SPARK, as_sql
 
+NEW_TIMELINE = 8  # version of tables; the greatest that Hudi 1.0.2 knows
+
 
 class UnaskedError(Exception):
     """The reader has no way to ask this."""
@@ -47,6 +49,9 @@ class Asked:
     model: object
     times: dict = field(default_factory=dict)
     kept: set = field(default_factory=set)
+
+    def version(self):
+        return HudiTable.open(self.path).config.version
 
     def state(self, question):
         return self.model.state(question)
@@ -335,7 +340,7 @@ class RealHudi(Scan):
             return False
         if question.since is not None and not asks_range(asked.model.shape):
             return False
-        return not (self.version.startswith("1.0") and HudiTable.open(asked.path).config.version == 9)
+        return not (self.version.startswith("1.0") and asked.version() > NEW_TIMELINE)
 
     def _times(self, asked, question):
         if question.as_of is not None:
@@ -344,6 +349,8 @@ class RealHudi(Scan):
             return {}
         kind, read = {"hoodie.datasource.query.type": "incremental"}, "hoodie.datasource.read"
         begin = "000" if question.since == 0 else asked.since(question)
+        if question.since and self.version.startswith("1.0") and asked.version() == NEW_TIMELINE:
+            begin = str(int(begin) + 1)  # there 1.0.2 takes a range to include its begin
         end = {f"{read}.end.instanttime": asked.until(question)} if question.until is not None else {}
         return {**kind, f"{read}.begin.instanttime": begin, **end}
 

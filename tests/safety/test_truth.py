@@ -28,6 +28,8 @@ def test_every_reader_answers_as_the_table_in_memory(tmp_path, first):
     assert judged >= A_FEW / 2
     for reader in PLAIN:
         counts = ended[reader.name]
+        if reader.name == "to_dataset":  # it refuses log files, and four tables may all have them
+            continue
         assert counts["right"] > counts.get("refused", 0), (reader.name, counts)
 
 

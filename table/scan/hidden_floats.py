@@ -2,10 +2,11 @@
 
 Arrow passes over a row group whose bounds contradict a condition. No footer counts NaN, and ``[3.0, NaN, 3.0]`` has the
 bounds 3.0 and 3.0: Arrow takes them for a guarantee of all rows, and ``f != 3.0`` loses a row. Bounds do not say either
-which zeros a chunk has, and `isin` tells them apart. So where a condition can be true for a NaN, a row group stays if
-the condition can be true for its numbers, or for a NaN beside its other columns.
+which zeros a chunk has, and `isin` tells them apart. So where a condition can be true for a NaN or a zero, a row group
+stays if the condition can be true for its bounds, or for these values beside its other columns.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,22 @@ PARQUET = ds.ParquetFileFormat(
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 )
 _NAN = float("nan")
-_MOST_LEAVES = 4  # of a condition: each doubles the number of cases
+_MOST_LEAVES = 3  # of a condition: each makes four times as many cases
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Values that a wanted row can have, and bounds do not show.
+
+    Attributes:
+        nan: columns that are NaN.
+        zeros: columns that are a zero of one sign.
+        known: says so.
+    """
+
+    nan: tuple[Leaf, ...]
+    zeros: tuple[Leaf, ...]
+    known: pc.Expression
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +53,13 @@ class HiddenFloats:
     Attributes:
         predicate: the condition.
         schema: every column of the table (Arrow).
-        cases: sets of columns that may all be NaN in a wanted row, each with the expression that says so.
-        signed: columns of which a wanted row may have a zero of one sign alone, with the expressions of both zeros.
+        cases: a wanted row can have the values of one of them; its other columns are within their bounds.
         every: whether any row group may hold a wanted row, because there are too many cases.
     """
 
     predicate: Predicate
     schema: pa.Schema
-    cases: tuple[tuple[tuple[Leaf, ...], pc.Expression], ...]
-    signed: tuple[tuple[Leaf, pc.Expression], ...]
+    cases: tuple[Case, ...]
     every: bool = False
 
 
@@ -78,19 +92,19 @@ def find_hidden(predicate: Predicate | None, schema: pa.Schema) -> HiddenFloats 
     if predicate is None or not leaves:
         return None
     if len(leaves) > _MOST_LEAVES:
-        return HiddenFloats(predicate, schema, (), (), every=True)
-    cases = []
-    for chosen in product((False, True), repeat=len(leaves)):
-        nan = tuple(leaf for leaf, is_nan in zip(leaves, chosen, strict=True) if is_nan)
-        if nan and _may_hold(predicate, known := _all_of([ds.field(*leaf) == _NAN for leaf in nan]), schema):
-            cases.append((nan, known))
-    signed = []
-    for leaf in leaves:
-        zeros = [ds.field(*leaf) == zero for zero in (0.0, -0.0)]
-        held = [zero for zero in zeros if _may_hold(predicate, zero, schema)]
-        if len(held) == 1:
-            signed.append((leaf, held[0]))
-    return HiddenFloats(predicate, schema, tuple(cases), tuple(signed)) if cases or signed else None
+        return HiddenFloats(predicate, schema, (), every=True)
+    held = tuple(case for case in _cases_of(leaves) if _may_hold(predicate, case.known, schema))
+    return HiddenFloats(predicate, schema, held) if held else None
+
+
+def _cases_of(leaves: Sequence[Leaf]) -> Iterator[Case]:
+    """Every choice of columns that are NaN, 0.0 or -0.0."""
+    for chosen in product((None, _NAN, 0.0, -0.0), repeat=len(leaves)):
+        told = [(leaf, value) for leaf, value in zip(leaves, chosen, strict=True) if value is not None]
+        if told:
+            nan = tuple(leaf for leaf, value in told if math.isnan(value))
+            zeros = tuple(leaf for leaf, value in told if value == 0.0)
+            yield Case(nan, zeros, _all_of([ds.field(*leaf) == value for leaf, value in told]))
 
 
 def _all_of(known: Sequence[pc.Expression]) -> pc.Expression:
@@ -122,21 +136,20 @@ def unseen_groups(
     numbers = range(fragment.num_row_groups)
     if hidden.every:
         return list(numbers)
+    chunks = _Chunks(fragment.metadata)
+    cases = [case for case in hidden.cases if not case.zeros or any(chunks.are_zeros(n, case.zeros) for n in numbers)]
+    if not cases:
+        return None
     by_arrow = _held(hidden, fragment)
     kept = set(by_arrow)
-    chunks = _Chunks(fragment.metadata)
     footer: pa.Buffer | None = None
-    asked = [
-        (expression, [n for n in numbers if n not in kept and chunks.may_all_be_nan(n, nan)])
-        for nan, expression in hidden.cases
-    ]
-    asked += [(zero, [n for n in numbers if n not in kept and chunks.is_zero(n, leaf)]) for leaf, zero in hidden.signed]
-    for expression, groups in asked:
+    for case in cases:
+        groups = {n for n in numbers if n not in kept and chunks.may_have(n, case)}
         if not groups:
             continue
         footer = footer if footer is not None else _footer_alone(fragment.metadata)
-        same = PARQUET.make_fragment(pa.BufferReader(footer), partition_expression=known & expression)
-        kept |= set(_held(hidden, same)) & set(groups)
+        same = PARQUET.make_fragment(pa.BufferReader(footer), partition_expression=known & case.known)
+        kept |= set(_held(hidden, same)) & groups
     return sorted(kept) if len(kept) > len(by_arrow) else None
 
 
@@ -193,6 +206,10 @@ class _Chunks:
         bounds = self._bounds(group, leaf)
         return bounds is None or not bounds[1] < float("inf") or not self._tells_nan
 
-    def is_zero(self, group: int, leaf: Leaf) -> bool:
-        """Whether all numbers of a chunk are zeros."""
-        return self._bounds(group, leaf) == (0.0, 0.0)
+    def are_zeros(self, group: int, leaves: Iterable[Leaf]) -> bool:
+        """Whether all numbers of these columns of a row group are zeros."""
+        return all(self._bounds(group, leaf) == (0.0, 0.0) for leaf in leaves)
+
+    def may_have(self, group: int, case: Case) -> bool:
+        """Whether one row of a row group may have the values of a case."""
+        return self.are_zeros(group, case.zeros) and self.may_all_be_nan(group, case.nan)

@@ -1,9 +1,10 @@
 """Faults of other engines that `make truth` passes over are still there. What is mended goes out of `truth.known`."""
 
 import math
+from dataclasses import replace
 
 import pytest
-from truth.cases import KEY, ORDER, Case, Question, Shape, Step
+from truth.cases import KEY, ORDER, PATH, Case, Question, Shape, Step
 from truth.judge import Judge
 from truth.known import KNOWN
 from truth.readers import HudiRs, RealHudi
@@ -25,6 +26,7 @@ PARTIAL = Shape(version=8, merge_on_read=True, kinds={KEY: "text", ORDER: "long"
 PARTIAL_ROWS = ({KEY: "a", ORDER: 1, "c": [("k", 1)]},)
 TENTH = 0.10000000149011612  # as a float holds it
 WIDENS = {"hudistream.schema.integers.to.floats": "true"}
+APART = {"hoodie.parquet.small.file.limit": "0"}
 ONE_BUCKET = {"hoodie.bucket.index.num.buckets": "1"}
 CASES = {
     "bounds hide NaN": (
@@ -34,12 +36,8 @@ CASES = {
     "a float becomes a double by its text": (
         HudiRs,
         case_of(
-            Shape(merge_on_read=True, kinds={KEY: "text", "c": "float"}),
-            [
-                ("upsert", ({KEY: "a", "c": TENTH}, {KEY: "b", "c": TENTH}), {}),
-                ("upsert", ({KEY: "b", "c": TENTH},), {}),
-                ("upsert", ({KEY: "d", "c": 0.5},), {"c": "double"}),
-            ],
+            Shape(kinds={KEY: "text", "c": "float"}, options=APART),
+            [("upsert", ({KEY: "a", "c": TENTH},), {}), ("upsert", ({KEY: "b", "c": 0.5},), {"c": "double"})],
             Question(),
         ),
     ),
@@ -63,6 +61,18 @@ CASES = {
             Question(),
         ),
     ),
+    "no partial updates behind a change of columns": (
+        HudiRs,
+        case_of(
+            replace(PARTIAL, version=9),
+            [
+                ("upsert", PARTIAL_ROWS, {}),
+                ("upsert", ({KEY: "a", ORDER: 2, "c": None},), {}),
+                ("upsert", ({KEY: "b", ORDER: 1, "c": None, "n": "x"},), {"n": "text"}),
+            ],
+            Question(),
+        ),
+    ),
     "no partial updates": (
         HudiRs,
         case_of(PARTIAL, [("upsert", PARTIAL_ROWS, {}), ("upsert", PARTIAL_ROWS, {})], Question()),
@@ -73,24 +83,56 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_fault_is_still_there(tmp_path, name):
     reader, case = CASES[name]
-    outcome = Judge(str(tmp_path), [reader()]).run(case)
-    assert not outcome.differences
-    assert outcome.counts[reader.name, name] == 1, outcome.counts
+    check_fault(tmp_path, reader(), case, name)
 
 
+ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
 OF_HUDI = {
+    "a range shows partition values as folders spell them": case_of(
+        Shape(version=8, kinds={KEY: "text", PATH: "text"}, options=ENCODED),
+        [("upsert", ({KEY: "a", PATH: "x"},), {}), ("upsert", ({KEY: "b", PATH: "x=y"},), {})],
+        Question(since=1),
+    ),
+    "a float of a log becomes a double by its text": case_of(
+        Shape(merge_on_read=True, kinds={KEY: "text", "c": "float"}),
+        [
+            ("upsert", ({KEY: "a", "c": TENTH}, {KEY: "b", "c": TENTH}), {}),
+            ("upsert", ({KEY: "b", "c": TENTH},), {}),
+            ("upsert", ({KEY: "d", "c": 0.5},), {"c": "double"}),
+        ],
+        Question(),
+    ),
     "bounds hide NaN and zeros": case_of(FLOATS, [("upsert", NUMBERS, {})], Question(where=[[("c", "=", math.nan)]])),
 }
+
+
+# of Hudi 1.2.0
+OF_LATER_HUDI = {
+    "a condition on a log from before a wider column fails": case_of(
+        Shape(merge_on_read=True, kinds={KEY: "int", ORDER: "long"}, merging="partial"),
+        [("insert", ({KEY: 4, ORDER: 12},), {}), ("upsert", ({KEY: 4, ORDER: 31},), {ORDER: "double"})],
+        Question(where=[[(KEY, "<", 1)]]),
+    ),
+}
+
+
+def check_fault(folder, reader, case, name):
+    outcome = Judge(str(folder), [reader]).run(case)
+    assert not outcome.differences
+    assert outcome.counts[reader.name, name] == 1, outcome.counts
 
 
 @pytest.mark.hudi
 @pytest.mark.parametrize("name", OF_HUDI)
 def test_a_fault_of_hudi_is_still_there(hudi, tmp_path, utc, name):
-    reader = RealHudi(hudi, "1.0.2", skips=False)
-    outcome = Judge(str(tmp_path), [reader]).run(OF_HUDI[name])
-    assert not outcome.differences
-    assert outcome.counts[reader.name, name] == 1, outcome.counts
+    check_fault(tmp_path, RealHudi(hudi, "1.0.2", skips=False), OF_HUDI[name], name)
+
+
+@pytest.mark.hudi
+@pytest.mark.parametrize("name", OF_LATER_HUDI)
+def test_a_fault_of_a_later_hudi_is_still_there(partners, tmp_path, utc, name):
+    check_fault(tmp_path, RealHudi(partners[9], "1.2.0", skips=False), OF_LATER_HUDI[name], name)
 
 
 def test_each_fault_has_a_test():
-    assert sorted(fault.name for fault in KNOWN) == sorted([*CASES, *OF_HUDI])
+    assert sorted(fault.name for fault in KNOWN) == sorted([*CASES, *OF_HUDI, *OF_LATER_HUDI])

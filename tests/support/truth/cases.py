@@ -9,11 +9,17 @@ import pyarrow as pa
 
 from .kinds import KINDS, widened
 
-KEY, PATH, ORDER, GONE = "id", "p", "ts", "_hoodie_is_deleted"
+KEY, KEY_2, PATH, PATH_2, ORDER, GONE = "id", "id2", "p", "p2", "ts", "_hoodie_is_deleted"
+IDENTITY = (KEY, KEY_2, PATH, PATH_2)
+COMMIT = " commit"  # in rows of the model: number of the step that wrote it; no column is called so
 WRITES = (
     "upsert", "insert", "bulk_insert", "delete", "delete_where", "insert_overwrite", "insert_overwrite_table",
     "delete_partition",
 )  # fmt: skip
+FIRST, SECOND = "first", "second"
+HUDIS = ("1.0.2", "1.2.0")
+META = "hoodie.populate.meta.fields"
+CONCURRENCY = "hoodie.write.concurrency.mode"
 GLOBAL = ("GLOBAL_BLOOM", "GLOBAL_SIMPLE", "RECORD_INDEX")
 
 
@@ -25,8 +31,8 @@ class Shape:
         version: 6, 8 or 9.
         merge_on_read: its type.
         index: of Hudi's names.
-        kinds: name of each column -> name of its kind, in order; among them `KEY`, and `PATH`, `ORDER` and `GONE` where
-            the table has them.
+        kinds: name of each column -> name of its kind, in order; among them `KEY`, and the other names above where the
+            table has them.
         merging: "event", "commit" or "partial".
         repeats: whether keys may come twice: then rows are only inserted, overwritten and deleted.
         moves: whether a key may come with another partition path.
@@ -43,8 +49,36 @@ class Shape:
     options: dict = field(default_factory=dict)
 
     @property
+    def keys(self):
+        """Columns of the record key."""
+        return tuple(name for name in (KEY, KEY_2) if name in self.kinds)
+
+    @property
+    def paths(self):
+        """Columns of the partition path."""
+        return tuple(name for name in (PATH, PATH_2) if name in self.kinds)
+
+    @property
     def partitioned(self):
         return PATH in self.kinds
+
+    @property
+    def virtual(self):
+        """Whether rows hold no meta columns."""
+        return self.options.get(META) == "false"
+
+    def identity(self, row):
+        """What no two rows share, as long as rows do not repeat."""
+        return values_of(row, self.keys if self.keyed_by_table else self.keys + self.paths)
+
+    def path(self, row):
+        """Values that make the partition path."""
+        return values_of(row, self.paths)
+
+    @property
+    def shared(self):
+        """Whether several writers may be at work at the same time."""
+        return CONCURRENCY in self.options
 
     @property
     def ordered(self):
@@ -66,7 +100,9 @@ class Step:
         rows: of the batch, dictionaries.
         kinds: of the batch's columns.
         where: of a delete, as `HudiTable.scan` takes it.
-        to: version that the table is converted to.
+        to: version that the table is converted to; or number of the savepoint that is restored or deleted.
+        by: name of the sink that writes; sinks of other names have other checkpoints. Or the version of a real Hudi: a
+            sink writes in its place where there is no JVM.
     """
 
     number: int
@@ -75,6 +111,7 @@ class Step:
     kinds: dict = field(default_factory=dict)
     where: list | None = None
     to: int = 0
+    by: str = FIRST
 
     @property
     def writes(self):
@@ -89,14 +126,18 @@ class Question:
         columns: names; None means all.
         where: lists of terms, one list of which must be true; None means all rows.
         as_of: number of the step whose snapshot is asked for; None means the newest.
-        since: of changes: number of the step behind which they begin.
-        keys: of a lookup.
+        since: of changes: number of the step behind which they begin; 0: from the first one on.
+        until: of changes: number of the step with which they end; None means the newest.
+        feed: arguments of `HudiTable.changes` that make it a change feed; None: the newest rows of the range.
+        keys: of a lookup: values of the columns of the record key.
     """
 
     columns: tuple | None = None
     where: list | None = None
     as_of: int | None = None
     since: int | None = None
+    until: int | None = None
+    feed: dict | None = None
     keys: tuple | None = None
 
     @property
@@ -113,6 +154,11 @@ class Case:
     shape: Shape
     steps: tuple
     questions: tuple
+
+
+def values_of(row, names):
+    """Values of some columns."""
+    return tuple(row.get(name) for name in names)
 
 
 def read_case(text):

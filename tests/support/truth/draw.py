@@ -2,11 +2,33 @@
 
 import datetime as dt
 import random
+from dataclasses import replace
+from itertools import product
 
-from .cases import GONE, KEY, ORDER, PATH, Case, Question, Shape, Step
+from .cases import (
+    CONCURRENCY,
+    FIRST,
+    GLOBAL,
+    GONE,
+    HUDIS,
+    IDENTITY,
+    KEY,
+    KEY_2,
+    META,
+    ORDER,
+    PATH,
+    PATH_2,
+    SECOND,
+    Case,
+    Question,
+    Shape,
+    Step,
+)
 from .kinds import KINDS
 from .model import Model
 
+SECOND_KEYS = {"text": ("a", "b", "", None), "long": (1, -1)}
+SECOND_PATHS = {"text": ("u", "v w", None), "int": (1, -1)}
 KEYS = {
     "text": (*(f"k{number}" for number in range(8)), "é", "😀", "\uffee", "a b", "it's", "50%"),
     "long": (*range(8), -1, 2**63 - 1, -(2**63), 2**53 + 1),
@@ -22,7 +44,12 @@ ORDERS = ("long", "long", "long", "int", "double", "float", "text", "date", "tim
 INDEXES = ("BLOOM", "BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE", "RECORD_INDEX")
 LISTS = "hoodie.metadata.enable"
 STATISTICS = "hoodie.metadata.index.column.stats.enable"
-SERVICES = ("compact", "cluster", "clean", "archive", "roll_back", "convert", "reopen")
+FILE_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+HUDI_WRITES = ("upsert", "insert", "bulk_insert", "delete")
+SERVICES = (
+    "compact", "cluster", "clean", "archive", "roll_back", "convert", "reopen", "savepoint", "restore",
+    "delete_savepoint",
+)  # fmt: skip
 
 
 def draw_shape(rng):
@@ -34,6 +61,10 @@ def draw_shape(rng):
     partition = rng.choice((None, "text", "text", "int", "date"))
     if partition is not None:
         kinds[PATH] = partition
+    if rng.random() < 0.15:
+        kinds[KEY_2] = rng.choice(list(SECOND_KEYS))
+    if partition is not None and rng.random() < 0.2:
+        kinds[PATH_2] = rng.choice(list(SECOND_PATHS))
     order = rng.choice((*ORDERS, None)) if merging == "event" else "long" if merging == "partial" else None
     if order is not None:
         kinds[ORDER] = order
@@ -55,6 +86,8 @@ def draw_options(rng, index, partition, moves, on_logs):
         "hoodie.parquet.block.size": rng.choice(("200", "134217728")),
         "hudistream.schema.integers.to.floats": "true",  # some batches widen a column so
     }
+    if not on_logs and index not in ("BUCKET", "RECORD_INDEX") and rng.random() < 0.15:
+        options[META] = "false"
     if rng.random() < 0.25:
         options["hudistream.schema.mode"] = "reconcile"
     if partition is not None and rng.random() < 0.3:
@@ -69,6 +102,10 @@ def draw_options(rng, index, partition, moves, on_logs):
         options |= {LISTS: "true", "hoodie.metadata.record.index.enable": "true"}
     elif rng.random() < 0.4:
         options |= {LISTS: "true"} | ({STATISTICS: "true"} if rng.random() < 0.7 else {})
+    if index != "RECORD_INDEX" and rng.random() < 0.2:  # sinks that share a table make no index
+        options[CONCURRENCY] = "optimistic_concurrency_control"
+        if rng.random() < 0.5:
+            options["hoodie.write.lock.provider"] = FILE_LOCK
     if index in ("GLOBAL_BLOOM", "GLOBAL_SIMPLE"):
         name = index.removeprefix("GLOBAL_").lower()
         options[f"hoodie.{name}.index.update.partition.path"] = str(moves).lower()
@@ -81,38 +118,64 @@ class Drawing:
     def __init__(self, rng, shape):
         self.rng, self.shape, self.model, self.narrow = rng, shape, Model(shape), {}
         self.kinds = dict(shape.kinds)
-        self.paths = self._paths()
+        self.keys = self._values(KEYS[shape.kinds[KEY]], SECOND_KEYS.get(shape.kinds.get(KEY_2)))
+        self.paths = self._values(self._paths(), SECOND_PATHS.get(shape.kinds.get(PATH_2))) if shape.paths else ((),)
+        self.sinks = (FIRST, SECOND) if shape.shared or rng.random() < 0.4 else (FIRST,)
+        # renews: with a global index Hudi gives a row that a late record met the time of the later commit
+        self.hudi_writes, self.deletes, self.renews = rng.random() < 0.4, False, False
 
     def _paths(self):
         if "hoodie.datasource.write.partitionpath.urlencode" in self.shape.options:
             return ENCODED
-        return PATHS[self.shape.kinds[PATH]] if self.shape.partitioned else (None,)
+        return PATHS[self.shape.kinds[PATH]]
+
+    def _values(self, first, second):
+        """Values of one column or two, as tuples."""
+        return [(value,) for value in first] if second is None else list(product(first, second))
 
     def steps(self):
         """The history."""
-        made = []
+        made, shape = [], self.shape
         for number in range(1, 2 + self.rng.randint(2, 9)):
             step = self._step(number, made)
             if step is None:
                 continue
+            step = replace(step, by=self._writer(step)) if step.writes else step
             if step.writes and not self.model.refuses(step):
                 self.model.apply(step)
-                self.kinds = dict(self.model.now.kinds)
             elif step.what == "roll_back":
                 self.model.roll_back(made[-1].number)
-                self.kinds = dict(self.model.now.kinds)
-                self.narrow = {name: kind for name, kind in self.narrow.items() if name in self.kinds}
+            self.deletes |= step.what.startswith("delete")
+            self.renews |= step.by in HUDIS and step.what == "upsert" and shape.index in GLOBAL and shape.ordered
+            self.model.serve(step)
+            self.kinds = dict(self.model.now.kinds)
+            self.narrow = {name: kind for name, kind in self.narrow.items() if name in self.kinds}
             made.append(step)
         return tuple(made)
 
+    def _writer(self, step):
+        """Who writes. Hudi gets batches with the columns of the table: it changes them in its own way."""
+        same = step.what == "delete" or step.kinds == self.kinds
+        same = same and not (step.what == "upsert" and self._logs_hold_deletes())
+        if self.hudi_writes and step.what in HUDI_WRITES and same and self.rng.random() < 0.5:
+            return self.rng.choice(HUDIS)
+        return self.rng.choice(self.sinks)
+
+    def _logs_hold_deletes(self):
+        """Whether a late record of Hudi may bring back the row below a delete: docs/decisions/0042."""
+        return self.shape.merge_on_read and self.shape.ordered and (self.deletes or GONE in self.kinds)
+
     def _step(self, number, made):
-        if not made:
+        if not self.model.states:
             return self._batch(number, self.rng.choice(self._first()))
-        what = self.rng.choice((*self._first() * 3, "delete", "delete_where", *self._overwrites(), *SERVICES))
+        services = (*SERVICES, *("restore",) * 4) if self.model.saved else SERVICES
+        what = self.rng.choice((*self._first() * 3, "delete", "delete_where", *self._overwrites(), *services))
         if what == "compact" and not self.shape.merge_on_read:
             what = "clean"
         if what == "roll_back" and not (made[-1].writes and len(made) > 1 and not self.model.refuses(made[-1])):
             what = "compact" if self.shape.merge_on_read else "cluster"
+        if what in ("restore", "delete_savepoint"):
+            return Step(number, what, to=max(self.model.saved)) if self.model.saved else Step(number, "savepoint")
         if what == "convert":
             return Step(number, what, to=self.rng.choice((6, 8, 9)))
         if what == "delete_where":
@@ -122,8 +185,10 @@ class Drawing:
     def _first(self):
         if self.shape.repeats:
             return ("insert", "bulk_insert")
-        more = () if self.shape.index == "BUCKET" else ("bulk_insert",)
-        return ("upsert", "upsert", "upsert", "insert", *more)
+        if self.shape.index != "BUCKET":
+            return ("upsert", "upsert", "upsert", "insert", "bulk_insert")
+        refused = self.shape.merge_on_read and not self.model.states  # later ones are drawn: nothing of them is visible
+        return ("upsert", "upsert", "upsert") if refused else ("upsert", "upsert", "upsert", "insert")
 
     def _overwrites(self):
         if self.shape.index == "BUCKET":
@@ -133,7 +198,7 @@ class Drawing:
 
     def _batch(self, number, what):
         if what in ("delete", "delete_partition"):
-            kinds = {name: self.kinds[name] for name in (KEY, PATH) if name in self.kinds}
+            kinds = {name: self.kinds[name] for name in IDENTITY if name in self.kinds}
         else:
             kinds = self._batch_kinds(number)
         names = self._identities(what)
@@ -145,7 +210,7 @@ class Drawing:
     def _batch_kinds(self, number):
         kinds, rng = dict(self.kinds), self.rng
         if self.model.states and rng.random() < 0.2:
-            wider = [name for name, kind in kinds.items() if KINDS[kind].wider and name not in (KEY, PATH)]
+            wider = [name for name, kind in kinds.items() if KINDS[kind].wider and name not in IDENTITY]
             if wider and rng.random() < 0.6:
                 name = rng.choice(wider)
                 self.narrow[name] = kinds[name]
@@ -162,25 +227,23 @@ class Drawing:
 
     def _identities(self, what):
         """Keys and partition paths of a batch."""
-        keys, rng = KEYS[self.shape.kinds[KEY]], self.rng
+        keys, rng = self.keys, self.rng
         names = [(rng.choice(keys), rng.choice(self.paths)) for _ in range(rng.randint(1, 9))]
         if not self.shape.moves and self.shape.keyed_by_table:
             names = [(key, self.paths[keys.index(key) % len(self.paths)]) for key, _ in names]
         if what == "delete_partition":  # a path that the table does not have is refused
-            there = self.model.now.paths()
+            there = self.model.paths()
             return [(key, path) for key, path in names if path in there]
         if what in ("upsert", "delete") or self.shape.repeats:
             return names
         by_table = self.shape.keyed_by_table
-        known = {row[KEY] if by_table else (row[KEY], row.get(PATH)) for row in self.model.now.rows}
-        fresh = {key if by_table else (key, path): (key, path) for key, path in names}
+        known = set(map(self.shape.identity, self.model.now.rows))
+        fresh = {key if by_table else key + path: (key, path) for key, path in names}
         return [found for name, found in fresh.items() if name not in known]
 
     def _row(self, number, what, kinds, key, path):
         row = {name: self._value(kind) for name, kind in kinds.items()}
-        row[KEY] = key
-        if PATH in kinds:
-            row[PATH] = path
+        row.update(zip(self.shape.keys + self.shape.paths, key + path, strict=True))
         if ORDER in kinds:
             row[ORDER] = self._order(number, kinds[ORDER])
         if GONE in kinds:
@@ -231,13 +294,34 @@ class Drawing:
         for _ in range(8):
             columns = tuple(rng.sample(names, rng.randint(1, len(names)))) if rng.random() < 0.4 else None
             made.append(Question(columns, self.where()))
+        made += [Question(as_of=number) for number in sorted(set(self.model.saved.values()))]
         if snapshots:
             made += [Question(as_of=number) for number in rng.sample(snapshots, min(2, len(snapshots)))]
-            if self.shape.merging != "partial":
-                made.append(Question(since=rng.choice([0, *snapshots[:-1]])))
-        keys = KEYS[self.shape.kinds[KEY]]
-        made.append(Question(keys=tuple(rng.sample(keys, 3))))
+            made += self._changes(snapshots)
+        made.append(Question(keys=tuple(rng.sample(self.keys, 3))))
         return tuple(made)
+
+    def _changes(self, snapshots):
+        """Questions about ranges of commits: the newest rows, and feeds."""
+        rng, made = self.rng, []
+        by_value = self.renews or self.shape.merging == "partial"  # a late record may fill nulls and keeps the commit
+        for number in range(4):
+            since, end = sorted(rng.sample([0, *snapshots], 2))
+            until = end if rng.random() < 0.5 else None
+            where = self.where() if rng.random() < 0.3 else None
+            if number == 0 and not by_value:
+                made.append(Question(where=where, since=since, until=until))
+            elif number and not self.shape.repeats:
+                made.append(Question(where=where, since=since, until=until, feed=self._feed(by_value)))
+        return made
+
+    def _feed(self, by_value):
+        rng = self.rng
+        feed = {name: rng.random() < 0.5 for name in ("deletes", "before", "each_commit", "unchanged")}
+        if by_value or self.shape.virtual:
+            feed["unchanged"] = False
+        by_path = not self.shape.keyed_by_table or rng.random() < 0.3
+        return {**feed, "moves": "delete_insert" if by_path else "update"}
 
 
 def draw_case(seed):

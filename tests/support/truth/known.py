@@ -44,15 +44,21 @@ def _compares_floats(case, question, operators, values):
     )
 
 
+def _changes_columns(case):
+    return any(name not in case.shape.kinds or len(kinds) > 1 for name, kinds in _kinds(case).items())
+
+
 def _changed_columns(case, question):
     """An earlier snapshot, and columns that changed since."""
-    return question.as_of is not None and any(
-        name not in case.shape.kinds or len(kinds) > 1 for name, kinds in _kinds(case).items()
-    )
+    return question.as_of is not None and _changes_columns(case)
+
+
+def _partial_log_behind_a_change(case, _):
+    return case.shape.merging == "partial" and case.shape.merge_on_read and _changes_columns(case)
 
 
 def _floats_became_doubles(case, _):
-    return case.shape.merge_on_read and any({"float", "double"} <= kinds for kinds in _kinds(case).values())
+    return any({"float", "double"} <= kinds for kinds in _kinds(case).values())
 
 
 KNOWN = (
@@ -61,12 +67,25 @@ KNOWN = (
         "bounds hide NaN and zeros", ("Hudi",), None,
         lambda c, q: _compares_floats(c, q, ("=", "in"), lambda one: math.isnan(one) or not one),
     ),
-    Known("a float becomes a double by its text", ("hudi-rs", "Hudi"), None, _floats_became_doubles),
+    Known("a float becomes a double by its text", ("hudi-rs",), None, _floats_became_doubles),
+    Known(
+        "a float of a log becomes a double by its text", ("Hudi",), None,
+        lambda c, q: c.shape.merge_on_read and _floats_became_doubles(c, q),
+    ),
+    Known(
+        "a range shows partition values as folders spell them", ("Hudi",), None,
+        lambda c, q: q.since is not None and "hoodie.datasource.write.partitionpath.urlencode" in c.shape.options,
+    ),
+    Known(
+        "a condition on a log from before a wider column fails", ("Hudi 1.2.0",), "ArrayIndexOutOfBoundsException",
+        lambda c, q: c.shape.merge_on_read and c.shape.merging == "partial" and _changes_columns(c),
+    ),
     Known("an earlier snapshot has the newest columns", ("hudi-rs",), None, _changed_columns),
     Known(
         "log files from before a change of columns fail", ("hudi-rs",), "partial-update column",
         lambda c, q: c.shape.merge_on_read,
     ),
+    Known("no partial updates behind a change of columns", ("hudi-rs",), None, _partial_log_behind_a_change),
     Known("no partial updates", ("hudi-rs",), "merger", lambda c, q: c.shape.merging == "partial"),
 )  # fmt: skip
 

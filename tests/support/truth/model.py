@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from .cases import GONE, KEY, ORDER, PATH
+from .cases import COMMIT, GONE, ORDER, values_of
 from .conditions import TUPLES, holds
+from .feeds import feed_of
 from .kinds import KINDS, order_of, spell, widened
-
-COMMIT = " commit"  # number of the step that wrote the row; no column is called so
 
 
 class AmbiguousError(Exception):
@@ -25,24 +24,27 @@ class State:
     kinds: dict
     rows: tuple = ()
 
-    def paths(self):
-        return {row.get(PATH) for row in self.rows}
-
 
 class Model:
     """Applies steps to a table in memory.
 
     Attributes:
         states: number of the step -> the snapshot behind it, of the writes that count.
+        saved: number of a savepoint -> number of the write that it keeps, of the savepoints that there are.
     """
 
     def __init__(self, shape):
         self.shape = shape
-        self.states = {}
+        self.states, self.saved = {}, {}
 
     @property
     def now(self):
         return self.states[max(self.states)] if self.states else State({})
+
+    def state(self, question):
+        """The snapshot that a question is about: of a range, the one at its end."""
+        number = question.as_of if question.as_of is not None else question.until
+        return self.now if number is None else self.states[number]
 
     def apply(self, step):
         """A write. The snapshot behind it."""
@@ -56,7 +58,10 @@ class Model:
         return self.states[step.number]
 
     def made_nothing(self, number):
-        """The write of a step made no commit: it adds no column and widens none, as long as it changes no row."""
+        """The write of a step made no commit, or an empty one of a writer that shares the table.
+
+        It adds no column and widens none, as long as it changes no row.
+        """
         before = max((one for one in self.states if one < number), default=None)
         earlier = State({}) if before is None else self.states[before]
         rows = self.states[number].rows
@@ -64,22 +69,35 @@ class Model:
             self.states[number] = earlier
 
     def roll_back(self, number):
-        """The write of a step is undone. It made the newest commit: what came later changed nothing."""
+        """The write of a step is undone, and what came later."""
         self.states = {one: state for one, state in self.states.items() if one < number}
+
+    def serve(self, step):
+        """A service that changes what there is to ask: savepoints and restores. Others change nothing."""
+        if step.what == "savepoint":
+            self.saved[step.number] = max(self.states)
+        elif step.what == "delete_savepoint":
+            del self.saved[step.to]
+        elif step.what == "restore":
+            self.roll_back(self.saved[step.to] + 1)
 
     def answer(self, question, meaning=TUPLES):
         """Rows, sorted: tuples of spelled values."""
-        state = self.now if question.as_of is None else self.states[question.as_of]
+        if question.feed is not None:
+            return feed_of(self, question, meaning)
+        state = self.state(question)
         names = question.columns if question.columns is not None else tuple(state.kinds)
         rows = [row for row in state.rows if holds(question.where, row, state.kinds, meaning)]
         if question.since is not None:
             rows = [row for row in rows if row[COMMIT] > question.since]
         if question.keys is not None:
-            rows = [row for row in rows if row[KEY] in question.keys]
+            rows = [row for row in rows if values_of(row, self.shape.keys) in question.keys]
         return spelled(rows, names, state.kinds)
 
     def refuses(self, step):
-        """Whether the condition of a delete takes only some of the rows of a key."""
+        """Whether a write is refused: readers would not keep its rows, or it would delete some of the rows of a key."""
+        if step.what == "insert":
+            return self.shape.index == "BUCKET" and self.shape.merge_on_read
         if step.what != "delete_where":
             return False
         now = self.now
@@ -89,7 +107,11 @@ class Model:
         return any(self._identity(row) in wanted and not holds(step.where, row, now.kinds) for row in now.rows)
 
     def _identity(self, row):
-        return row[KEY] if self.shape.keyed_by_table else (row.get(PATH), row[KEY])
+        return self.shape.identity(row)
+
+    def paths(self):
+        """Values that make the partition paths that have rows."""
+        return set(map(self.shape.path, self.now.rows))
 
     def _wins(self, new, old):
         return not self.shape.ordered or order_of(new[ORDER]) >= order_of(old[ORDER])
@@ -136,17 +158,17 @@ class Model:
         return [row for row in rows if not holds(step.where, row, kinds)]
 
     def _insert_overwrite(self, step, rows, batch, kinds):
-        replaced = {record.get(PATH) for record in batch}
-        return self._insert(step, [row for row in rows if row.get(PATH) not in replaced], batch, kinds)
+        replaced = set(map(self.shape.path, batch))
+        return self._insert(step, [row for row in rows if self.shape.path(row) not in replaced], batch, kinds)
 
     def _insert_overwrite_table(self, step, rows, batch, kinds):
         return self._insert(step, [], batch, kinds)
 
     def _delete_partition(self, step, rows, batch, kinds):
-        gone = {record.get(PATH) for record in batch}
-        if gone - self.now.paths():
+        gone = set(map(self.shape.path, batch))
+        if gone - self.paths():
             raise AmbiguousError("there is no such path")
-        return [row for row in rows if row.get(PATH) not in gone]
+        return [row for row in rows if self.shape.path(row) not in gone]
 
 
 def kinds_after(kinds, step):

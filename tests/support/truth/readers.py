@@ -9,13 +9,29 @@ from hudistream import HudiTable, scan_hudi
 
 from .cases import KEY
 from .conditions import SQL, TOTAL, TUPLES
+from .feeds import spelled_feed
 from .kinds import KINDS
 from .model import spelled
 from .sql import DUCKDB, SPARK, as_sql
 
+NEW_TIMELINE = 8  # version of tables; the greatest that Hudi 1.0.2 knows
+
 
 class UnaskedError(Exception):
     """The reader has no way to ask this."""
+
+
+def record_keys(shape, keys):
+    """Record keys as tables store them."""
+    if len(shape.keys) == 1:
+        plain = [str(key) for (key,) in keys]
+        # a key of one column beside several of the path is spelled in one of two ways
+        return [*plain, *(f"{KEY}:{key}" for key in plain)] if len(shape.paths) > 1 else plain
+    return [",".join(map(_key_part, shape.keys, key)) for key in keys]
+
+
+def _key_part(name, value):
+    return f"{name}:" + ("__null__" if value is None else "__empty__" if value == "" else str(value))
 
 
 @dataclass
@@ -26,14 +42,19 @@ class Asked:
         path: of the table.
         model: what it is to hold.
         times: number of a step -> (instant time, time for a range of changes), of the writes that have one.
+        kept: numbers of the steps whose commits savepoints keep; a savepoint may be of a service behind the step.
     """
 
     path: str
     model: object
     times: dict = field(default_factory=dict)
+    kept: set = field(default_factory=set)
+
+    def version(self):
+        return HudiTable.open(self.path).config.version
 
     def state(self, question):
-        return self.model.now if question.as_of is None else self.model.states[question.as_of]
+        return self.model.state(question)
 
     def names(self, question):
         return question.columns if question.columns is not None else tuple(self.state(question).kinds)
@@ -44,8 +65,14 @@ class Asked:
     def since(self, question):
         return "earliest" if question.since == 0 else self.times[question.since][1]
 
+    def until(self, question):
+        return None if question.until is None else self.times[question.until][1]
+
     def spelled(self, rows, question):
         rows = rows.to_pylist() if isinstance(rows, pa.Table) else rows
+        if question.feed is not None:
+            steps = {times[0]: number for number, times in self.times.items()}
+            return spelled_feed(rows, question, self.names(question), self.state(question).kinds, steps)
         return spelled(rows, self.names(question), self.state(question).kinds)
 
 
@@ -66,7 +93,7 @@ class Scan:
     def rows(self, asked, question):
         table = HudiTable.open(asked.path)
         if question.keys is not None:
-            return table.lookup([str(key) for key in question.keys], question.columns)
+            return table.lookup(record_keys(asked.model.shape, question.keys), question.columns)
         return self.of(self.scan(asked, question))
 
     def scan(self, asked, question):
@@ -74,7 +101,8 @@ class Scan:
         if question.keys is not None:
             raise UnaskedError
         if question.since is not None:
-            return table.changes(asked.since(question), columns=question.columns, where=question.where)
+            ends, feed = (asked.since(question), asked.until(question)), question.feed or {}
+            return table.changes(*ends, columns=question.columns, where=question.where, **feed)
         return table.scan(question.columns, question.where, asked.as_of(question))
 
     def of(self, scan):
@@ -96,8 +124,9 @@ class Splits(Scan):
     name = "splits"
 
     def of(self, scan):
-        found = [pickle.loads(pickle.dumps(split)).to_arrow() for split in scan.splits()]
-        return [row for part in found for row in part.to_pylist()]
+        found = [pickle.loads(pickle.dumps(split)) for split in scan.splits()]
+        parts = [piece for split in found for piece in (split.read() if hasattr(split, "read") else [split.to_arrow()])]
+        return [row for part in parts for row in part.to_pylist()]
 
 
 class Count(Scan):
@@ -106,6 +135,8 @@ class Count(Scan):
     name = "count"
 
     def ask(self, asked, question):
+        if question.feed is not None:
+            raise UnaskedError
         counted = self.scan(asked, question).count()
         expected = asked.model.answer(question, self.meaning)
         return expected if counted == len(expected) else [("rows counted", counted)]
@@ -252,11 +283,11 @@ class SparkReader(Scan):
     def frame(self, asked, question, where=None):
         from hudistream import read_hudi
 
-        if question.keys is not None:
+        if question.keys is not None or question.feed is not None:
             raise UnaskedError
         given = {"as_of": asked.as_of(question)} if question.as_of is not None else {}
         if question.since is not None:
-            given["since"] = asked.since(question)
+            given |= {"since": asked.since(question), "until": asked.until(question)}
         return read_hudi(self._spark, asked.path, where=where, **given)
 
     def rows(self, asked, question):
@@ -280,7 +311,7 @@ class SparkFilter(SparkReader):
 
 
 class RealHudi(Scan):
-    """Hudi's own reader of Spark.
+    """Hudi's own reader of Spark: snapshots, and ranges of commits.
 
     Args:
         hudi: its process (`oracles.hudi.Hudi`).
@@ -295,19 +326,42 @@ class RealHudi(Scan):
         self.name = f"Hudi {version}, data skipping {'on' if skips else 'off'}"
 
     def rows(self, asked, question):
-        if question.since is not None or question.keys is not None:
-            raise UnaskedError
-        if self.version.startswith("1.0") and HudiTable.open(asked.path).config.version == 9:
-            raise UnaskedError
-        if self._skips and question.where is None:
+        if not self._is_asked(asked, question):
             raise UnaskedError
         switch = str(self._skips).lower()
         options = {"hoodie.metadata.enable": switch, "hoodie.enable.data.skipping": switch}
-        if question.as_of is not None:
-            options["as.of.instant"] = asked.as_of(question)
+        options |= self._times(asked, question)
         kinds = asked.state(question).kinds
         where = None if question.where is None else as_sql(question.where, kinds, SPARK)
         return self._hudi.read(asked.path, options, as_expressions(asked, question), where)
+
+    def _is_asked(self, asked, question):
+        if question.feed is not None or question.keys is not None or (self._skips and question.where is None):
+            return False
+        if question.since is not None and not asks_range(asked.model.shape):
+            return False
+        return not (self.version.startswith("1.0") and asked.version() > NEW_TIMELINE)
+
+    def _times(self, asked, question):
+        if question.as_of is not None:
+            return {"as.of.instant": asked.as_of(question)}
+        if question.since is None:
+            return {}
+        kind, read = {"hoodie.datasource.query.type": "incremental"}, "hoodie.datasource.read"
+        begin = "000" if question.since == 0 else asked.since(question)
+        if question.since and self.version.startswith("1.0") and asked.version() == NEW_TIMELINE:
+            begin = str(int(begin) + 1)  # there 1.0.2 takes a range to include its begin
+        end = {f"{read}.end.instanttime": asked.until(question)} if question.until is not None else {}
+        return {**kind, f"{read}.begin.instanttime": begin, **end}
+
+
+def asks_range(shape):
+    """Whether Hudi answers a range as we do.
+
+    Of log files it merges only those of the range: a late record is shown that lost to an older one. Rows without meta
+    columns do not say which commit wrote them.
+    """
+    return not shape.virtual and (not shape.merge_on_read or shape.merging == "commit")
 
 
 PLAIN = (Scan(), Batches(), Splits(), Count(), Dataset(), DuckDB(), Polars(), HudiRs())

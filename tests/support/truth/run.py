@@ -17,6 +17,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,12 @@ sys.path[:0] = [ROOT, os.path.join(ROOT, "tests", "support")]
 RESULT = os.path.join(ROOT, "benchmarks", "results", "truth.json")
 ENGINES_FROM = 1_000_000  # seeds that engines with a JVM get, too
 STANDS_STILL_S = 1200  # for a case, shrunk
-HUDIS = ("1.0.2", "1.2.0")
+# dates and times of any year as they are, as files of hudistream and of pyarrow have them
+CALENDAR = [
+    f"set spark.sql.{kind}.datetimeRebaseModeIn{way}=CORRECTED"
+    for kind in ("parquet", "avro")
+    for way in ("Read", "Write")
+]
 
 
 def prepare():
@@ -106,38 +112,58 @@ def judge_cases(judges, seeds, until_s, every=1):
 
 def run_plain(first, step, until_s):
     """Every `step`-th seed, by all that needs no JVM."""
-    prepare()
-    from truth.judge import Judge
-
-    with memory_folder() as folder:
-        return judge_cases([Judge(folder)], range(first, sys.maxsize, step), until_s)
+    with plain_judges() as judges:
+        return judge_cases(judges, range(first, sys.maxsize, step), until_s)
 
 
-def run_engines(first, until_s):
-    """Seeds of their own: `read_hudi` and Hudi's own readers, and the same histories by `HudiSink`."""
+@contextmanager
+def engine_judges():
+    """Judges that need JVMs: `read_hudi`, and Hudi's own readers and writers; and the same histories by `HudiSink`."""
     os.environ["TZ"] = "UTC"  # Python's Spark collects times in the zone of its process
     prepare()
     from oracles.hudi import Hudi
 
+    from truth.cases import HUDIS
     from truth.judge import Judge
     from truth.readers import RealHudi, Scan, SparkFilter, SparkReader
-    from truth.writers import Spark
+    from truth.twins import Twins, portrait
+    from truth.writers import Arrow, Spark
 
     spark, hudis = open_spark(), {version: Hudi(version) for version in HUDIS}
-    readers = [Scan(), SparkReader(spark), SparkFilter(spark)]
-    readers += [RealHudi(hudi, version, skips=skips) for version, hudi in hudis.items() for skips in (False, True)]
     try:
+        for hudi in hudis.values():
+            hudi.sql(*CALENDAR)
+        readers = [Scan(), SparkReader(spark), SparkFilter(spark)]
+        readers += [RealHudi(hudi, version, skips=skips) for version, hudi in hudis.items() for skips in (False, True)]
         with memory_folder() as folder:
-            judges = [
-                Judge(folder, readers),
-                Judge(folder + "/spark", [Scan()], lambda path, shape: Spark(path, shape, spark)),
+            yield [
+                Judge(folder, readers, lambda path, shape: Arrow(path, shape, hudis)),
+                Twins(
+                    Judge(folder + "/arrow", [Scan()], portray=portrait),
+                    Judge(folder + "/spark", [Scan()], lambda path, shape: Spark(path, shape, spark), portrait),
+                ),
             ]
-            # a question takes a second: more tables say more than more questions about each
-            return judge_cases(judges, range(first + ENGINES_FROM, sys.maxsize), until_s, every=3)
     finally:
         for hudi in hudis.values():
             hudi.stop()
         spark.stop()
+
+
+def run_engines(first, until_s):
+    """Seeds of their own, by the judges that need JVMs."""
+    with engine_judges() as judges:
+        # a question takes a second: more tables say more than more questions about each
+        return judge_cases(judges, range(first + ENGINES_FROM, sys.maxsize), until_s, every=3)
+
+
+@contextmanager
+def plain_judges():
+    """The judge that needs no JVM."""
+    prepare()
+    from truth.judge import Judge
+
+    with memory_folder() as folder:
+        yield [Judge(folder)]
 
 
 def by_end(counts, who):
@@ -156,7 +182,7 @@ def main():
     parser.add_argument("--case", help="a file with a case, as the result spells it")
     given = parser.parse_args()
     if given.case:
-        return run_one(given.case)
+        return run_one(given.case, engines=given.engines == "all")
     started = time.time()
     until = started + 60 * given.minutes
     context = multiprocessing.get_context("spawn")
@@ -184,18 +210,19 @@ def main():
     return 1 if result["differences"] else 0
 
 
-def run_one(file):
-    """A case of a file, by the readers without a JVM: what differs."""
-    prepare()
-    from truth.cases import read_case
-    from truth.judge import Judge
+def run_one(file, *, engines):
+    """A case of a file: what differs."""
+    found = 0
+    with engine_judges() if engines else plain_judges() as judges:
+        from truth.cases import read_case
 
-    with memory_folder() as folder:
-        outcome = Judge(folder).run(read_case(Path(file).read_text()), most=100)
-    for one in outcome.differences:
-        print(f"{one.who}: {one.what}\n  missing {one.expected}\n  found   {one.found}")
-    print(outcome.undefined or f"{len(outcome.differences)} differences")
-    return 1 if outcome.differences else 0
+        for judge in judges:
+            outcome = judge.run(read_case(Path(file).read_text()), most=100)
+            for one in outcome.differences:
+                print(f"{one.who}: {one.what}\n  missing {one.expected}\n  found   {one.found}")
+            print(outcome.undefined or f"{len(outcome.differences)} differences")
+            found += len(outcome.differences)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 
-from .cases import GONE, KEY, ORDER, PATH
+from .cases import FIRST, GONE, IDENTITY, KEY_2, ORDER, PATH, PATH_2
 
 
 def shrink(case, judge, kind, seconds=60):
@@ -49,13 +49,13 @@ def _fewer_rows(case):
 
 
 def _fewer_columns(case):
-    return (_without_column(case, name) for name in _columns(case) if name not in (KEY, PATH, ORDER))
+    return (_without_column(case, name) for name in _columns(case) if name not in (*IDENTITY, ORDER))
 
 
 def _nulls(case):
     """Without values, all of a column in a batch before one by one."""
     for number, step in enumerate(case.steps):
-        for name in [name for name in step.kinds if name not in (KEY, PATH, ORDER)]:
+        for name in [name for name in step.kinds if name not in (*IDENTITY, ORDER)]:
             with_value = [at for at, row in enumerate(step.rows) if row.get(name) is not None]
             for chosen in [with_value, *([at] for at in with_value)] if with_value else []:
                 rows = tuple({**row, name: None} if at in chosen else row for at, row in enumerate(step.rows))
@@ -97,6 +97,8 @@ def _without_column(case, gone):
 
 def _simpler_shapes(case):
     shape = case.shape
+    if any(step.by != FIRST for step in case.steps):
+        yield replace(case, steps=tuple(replace(step, by=FIRST) for step in case.steps))
     for key in shape.options:
         kept = {name: value for name, value in shape.options.items() if name != key}
         yield replace(case, shape=replace(shape, options=kept))
@@ -106,8 +108,11 @@ def _simpler_shapes(case):
         yield replace(case, shape=replace(shape, version=6))
     if shape.merge_on_read:
         yield replace(case, shape=replace(shape, merge_on_read=False))
+    if KEY_2 in shape.kinds:
+        keyed = (replace(asked, keys=asked.keys and tuple(key[:1] for key in asked.keys)) for asked in case.questions)
+        yield _without_column(replace(case, questions=tuple(keyed)), KEY_2)
     if shape.partitioned:
-        yield _without_column(case, PATH)
+        yield _without_column(case, PATH_2 if PATH_2 in shape.kinds else PATH)
     if ORDER in shape.kinds and shape.merging == "event":
         yield _without_column(case, ORDER)
     if GONE in shape.kinds:
@@ -119,6 +124,10 @@ def _simpler_conditions(case):
         before, after = case.questions[:number], case.questions[number + 1 :]
         if asked.columns is not None:
             yield replace(case, questions=(*before, replace(asked, columns=None), *after))
+        for name in ("deletes", "before", "each_commit"):  # the others say what the model compares
+            less = {key: value for key, value in (asked.feed or {}).items() if key != name}
+            if less and less != asked.feed:
+                yield replace(case, questions=(*before, replace(asked, feed=less), *after))
         for where in _simpler(asked.where):
             yield replace(case, questions=(*before, replace(asked, where=where), *after))
     for number, step in enumerate(case.steps):

@@ -194,3 +194,23 @@ def test_an_expression_gives_what_it_gives_in_memory(tmp_path, condition, size, 
     table = HudiTable.open(path)
     assert ids(table.scan(["id"], condition).to_arrow()["id"].to_pylist()) == want
     assert table.count(condition) == len(want)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        [[("x", "in", [0.0])], [("id", "=", "none")]],
+        [[("x", "in", [0.0])], [("y", "in", [7.0])]],
+        [("x", "in", [0.0]), ("y", "in", [0.0])],
+        [("x", "in", [0.0]), ("z", "in", [NAN])],
+        [[("x", "in", [0.0]), ("z", "!=", 3.0)], [("y", "=", 7.0)]],
+    ],
+    ids=str,
+)
+def test_a_zero_is_found_beside_what_other_columns_may_hold(tmp_path, where):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id", operation="insert") as sink:
+        sink.write(pa.table({"id": ["a", "b"], "x": [0.0, 0.0], "y": [0.0, 0.0], "z": [NAN, NAN]}))
+    table = HudiTable.open(path)
+    assert ids(table.scan(["id"], where).to_arrow()["id"].to_pylist()) == ["a", "b"]
+    assert table.count(where) == 2

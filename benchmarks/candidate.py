@@ -155,7 +155,7 @@ def live_files(name, spark, table):
     if name.startswith("iceberg"):
         row = spark.sql(f"SELECT count(*), sum(file_size_in_bytes) FROM {ICEBERG_TABLE}.files").first()
         return row[0], row[1]
-    from table import HudiTable
+    from hudistream import HudiTable
 
     sizes = [file.size_bytes for one in HudiTable.open(table).scan().plan().slices for file in one.files]
     return len(sizes), sum(sizes)
@@ -190,7 +190,7 @@ def read_back(name, spark, table):
 def read_with_logs(table):
     import pyarrow.compute as pc
 
-    from table.user_table import HudiTable
+    from hudistream import HudiTable
 
     rows = HudiTable.open(table).scan([KEY, "rev"]).to_arrow()
     return rows.num_rows, pc.count_distinct(rows.column(KEY)).as_py(), pc.sum(rows.column("rev")).as_py()

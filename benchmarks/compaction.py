@@ -110,7 +110,7 @@ def run_hudi(spark, path):
 
 def checked(path, rows, groups):
     """Refuses a table whose rows are not what they were, or whose log files still count."""
-    from table import HudiTable
+    from hudistream import HudiTable
 
     table = HudiTable.open(path)
     found = table.scan(["ts"]).to_arrow()["ts"].to_pylist()

@@ -57,8 +57,8 @@ def stream(place, compacts):
     import structlog
     from pyspark.sql import SparkSession
 
+    from hudistream import HudiTable
     from streaming import HudiSink
-    from table import HudiTable
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

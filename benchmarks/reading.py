@@ -47,7 +47,7 @@ def ours(question):
     """Imports what is measured when it is called, as all readers do, and gives what is to be timed."""
 
     def load():
-        from table import HudiTable
+        from hudistream import HudiTable
 
         def read(path, **facts):
             found = question(HudiTable.open(path), **facts)
@@ -139,8 +139,8 @@ def build(place, rows):
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
+    from hudistream import HudiTable
     from streaming import HudiSink
-    from table import HudiTable
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g")

@@ -168,7 +168,7 @@ def read(table, storage_options):
 
 def read_here(table, storage_options):
     """What `read` gives, in this process."""
-    from table import HudiTable
+    from hudistream import HudiTable
 
     started = time.perf_counter()
     scan = HudiTable.open(table, storage_options).scan()

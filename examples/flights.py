@@ -28,8 +28,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table as Grid
 
+from hudistream import HudiTable
 from streaming import BatchSummary, HudiSink
-from table import HudiTable, parse_options, read_table
+from table import parse_options, read_table
 from table.inspect.explain import explain_files
 from table.timeline.instant import Action
 

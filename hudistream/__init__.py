@@ -8,6 +8,7 @@ module called `streaming` or `table`, the `ImportError` names both files.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hudistream.user_table import HudiTable, create_table
     from streaming import (
         ArrowSink,
         BatchSummary,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
         Finding,
         HeartbeatSettings,
         HudiError,
-        HudiTable,
         IndexSettings,
         IndexType,
         InstantEndedError,
@@ -94,7 +94,6 @@ if TYPE_CHECKING:
         cluster,
         compact,
         create_savepoint,
-        create_table,
         delete_savepoint,
         find_losses,
         list_options,

@@ -11,6 +11,8 @@ from typing import Any
 DISTRIBUTION = "hudistream"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+# of this package
+_OWN = frozenset({"HudiTable", "create_table"})
 # the names in `hudistream.__all__` that are in `streaming`; all others are in `table`
 _STREAMING = frozenset(
     {
@@ -63,6 +65,8 @@ def place_of(name: str) -> tuple[str, str]:
     """Module of a public name, and the name in that module."""
     if name == "__version__":
         return "table.version", "VERSION"
+    if name in _OWN:
+        return "hudistream.user_table", name
     return ("streaming" if name in _STREAMING else "table"), name
 
 

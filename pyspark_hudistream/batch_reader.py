@@ -14,6 +14,7 @@ from streaming.spark.questions import plan_of, scan_of
 from streaming.spark.schema import to_spark_arrow
 from streaming.spark.split_rows import pack_splits, read_parcel
 from table.errors import SchemaMismatchError
+from table.hudi_table import HudiTable
 from table.scan.as_of import AsOf
 from table.scan.change_range import EARLIEST
 from table.scan.feed.choices import CHANGE_COLUMNS
@@ -22,7 +23,6 @@ from table.scan.feed.plan import FeedPlan
 from table.scan.plan import ScanPlan
 from table.scan.predicate import with_terms
 from table.scan.split import ScanSplit
-from table.user_table import HudiTable
 
 
 class Parcel(InputPartition):

@@ -16,8 +16,8 @@ from pyspark_hudistream.stream_reader import StreamReader
 from streaming.spark.questions import scan_of
 from streaming.spark.schema import to_spark_arrow
 from table.errors import InvalidConfigError
+from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.user_table import HudiTable
 
 log = get_logger("hudistream.read")
 

@@ -32,7 +32,7 @@ class LimitedStreamReader(ChangesReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 Spark's name
         """Makes the query end with the instant that is the newest now."""
-        self._target = self._open().newest_instant or ""
+        self._target = newest_settled(self._open().load_timeline()) or ""
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 Spark's name
         """The instant with which the next batch ends; the start where there is nothing new.

@@ -16,15 +16,15 @@ from pyspark_hudistream.offsets import Offset, make_offset, since_of
 from pyspark_hudistream.source_options import SourceOptions
 from streaming.spark.split_rows import read_parcel
 from table.errors import InvalidConfigError
+from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.scan.as_of import instant_time_of, load_snapshot
-from table.scan.change_range import EARLIEST
+from table.scan.change_range import EARLIEST, newest_settled
 from table.scan.pinned import HeldPin, plan_pinned
 from table.scan.predicate import with_terms
-from table.scan.scan import Scan
+from table.scan.scan import Scan, make_range, make_scan
 from table.schema.avro_schema import COMMIT_TIME
 from table.snapshot import Snapshot
-from table.user_table import HudiTable
 
 log = get_logger("hudistream.read")
 
@@ -56,7 +56,7 @@ class ChangesReader(DataSourceStreamReader):
                 "after the first commit"
             )
         if start.lower() == "latest":
-            first = table.newest_instant or EARLIEST
+            first = newest_settled(table.load_timeline()) or EARLIEST
         elif start.lower() == "earliest":
             first = EARLIEST
         else:
@@ -92,10 +92,10 @@ class ChangesReader(DataSourceStreamReader):
     def _changes(self, table: HudiTable, since: str, until: str) -> Scan:
         columns, where = self._schema.names, self._asked.where
         if self._is_kept(table, until):
-            return table.changes(since, until, columns, where)
+            return make_range(table, since, until, columns, where)
         log.info("batch_read_from_newest_snapshot", since=since, until=until, table=self._asked.path)
         written: list[tuple[str, str, Any]] = [(COMMIT_TIME, ">", since), (COMMIT_TIME, "<=", until)]
-        return table.scan(columns, with_terms(where, written))
+        return make_scan(table, columns, with_terms(where, written))
 
     def commit(self, end: Offset) -> None:
         """Allows cleaning to delete the files of batches up to this one. The next batch of a change feed needs its end.
@@ -158,7 +158,7 @@ class StreamReader(ChangesReader):
     def latestOffset(self) -> Offset:  # noqa: N802 Spark's name
         """The newest instant before which no write is pending."""
         self._renew()
-        newest = self._open().newest_instant
+        newest = newest_settled(self._open().load_timeline())
         if newest is None:
             return self.initialOffset()
         # after a restart, Spark 4.0 and 4.1 do not tell the reader where the stream began, and do not need it

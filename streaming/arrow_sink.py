@@ -13,15 +13,17 @@ from streaming.task.arrow_rows import Rows, open_rows
 from streaming.task.in_process import InProcessWorkers, count_cores
 from streaming.validators import PendingBatch, Validator
 from table.errors import InvalidConfigError
+from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import BadRows, IndexType, SchemaMode, TableType
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames
 from table.options.write_options import WriteOptions
+from table.scan.plan import load_read_schema
 from table.scan.predicate import Where
 from table.scan.rows_beside import check_no_rows_beside, identity_of
 from table.scan.scan import make_scan
-from table.user_table import HudiTable
+from table.snapshot import Snapshot
 
 log = get_logger("hudistream.sink")
 
@@ -239,7 +241,8 @@ class ArrowSink(TableSink):
             )
         if isinstance(keys, pa.Array | pa.ChunkedArray):
             return pa.table({fields[0]: keys})
-        kind = table.schema.field(fields[0]).type if fields[0] in table.schema.names else None
+        schema = load_read_schema(Snapshot.load(table))[1]
+        kind = schema.field(fields[0]).type if fields[0] in schema.names else None
         try:
             return pa.table({fields[0]: pa.array(list(keys), kind)})
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

@@ -19,6 +19,7 @@ from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
 from table.config.table_config import load_table_config
 from table.config.writable import check_has_meta_fields
 from table.errors import CommitConflictError, CorruptFileError, InvalidConfigError, StorageError
+from table.hudi_table import HudiTable
 from table.keys.search import KeyCount
 from table.log import get_logger
 from table.metadata_table.keep import drop_indexes
@@ -41,7 +42,6 @@ from table.storage.interface import Storage
 from table.storage.local import STAGED_FOLDER
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import WRITE_ACTIONS, Action, State
-from table.user_table import HudiTable
 
 _PAUSE_S = 10.0  # between two looks
 

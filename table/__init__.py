@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from table.services.rollback.undo_commit import roll_back
     from table.services.savepoint.restore import restore_to_savepoint
     from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
-    from table.user_table import HudiTable, create_table
 
 _MODULES = {
     "ActionPendingError": "table.errors",
@@ -101,7 +100,6 @@ _MODULES = {
     "Finding": "table.services.check.finding",
     "HeartbeatSettings": "table.options.groups",
     "HudiError": "table.errors",
-    "HudiTable": "table.user_table",
     "IndexSettings": "table.options.write_groups",
     "IndexType": "table.options.choices",
     "InstantEndedError": "table.errors",
@@ -140,7 +138,6 @@ _MODULES = {
     "cluster": "table.services.clustering.command",
     "compact": "table.services.compaction.compaction",
     "create_savepoint": "table.services.savepoint.savepoint",
-    "create_table": "table.user_table",
     "delete_savepoint": "table.services.savepoint.savepoint",
     "find_losses": "table.services.accept_losses",
     "list_options": "table.options.list_options",
@@ -175,7 +172,6 @@ __all__ = [
     "Finding",
     "HeartbeatSettings",
     "HudiError",
-    "HudiTable",
     "IndexSettings",
     "IndexType",
     "InstantEndedError",
@@ -214,7 +210,6 @@ __all__ = [
     "cluster",
     "compact",
     "create_savepoint",
-    "create_table",
     "delete_savepoint",
     "find_losses",
     "list_options",
@@ -228,6 +223,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("HudiTable", "create_table"):
+        return getattr(import_module("table.user_table"), name)
     if name not in _MODULES:
         raise AttributeError(f"module 'table' has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from table.errors import InvalidConfigError
+from table.hudi_table import HudiTable
 from table.options.read_options import BEGIN, QueryType, ReadOptions
+from table.scan.change_range import EARLIEST
 from table.scan.plan import ScanPlan
 from table.scan.predicate import Where
-from table.scan.scan import Scan
-from table.user_table import HudiTable
+from table.scan.scan import Scan, make_range, make_scan
 
 _INCLUDES_BEGIN = 8  # from this table version on, Hudi's begin instant belongs to the range
 
@@ -33,13 +34,13 @@ def scan_of(
 
 def _scan_of(table: HudiTable, asked: ReadOptions, columns: Sequence[str] | None, where: Where | None) -> Scan:
     if asked.query_type is not QueryType.INCREMENTAL:
-        return table.scan(columns, where, asked.as_of, meta_columns=True)
+        return make_scan(table, columns, where, asked.as_of, meta_columns=True)
     if asked.names_hudis_begin and table.config.version >= _INCLUDES_BEGIN:
         raise InvalidConfigError(
             f"{BEGIN}={asked.since}: the table has version {table.config.version}, for which Hudi counts the begin as "
             "part of the range; give since=, which does not belong to it"
         )
-    return table.changes(asked.since, asked.until, columns, where)
+    return make_range(table, asked.since if asked.since is not None else EARLIEST, asked.until, columns, where)
 
 
 def plan_of(scan: Scan, asked: ReadOptions) -> ScanPlan:

@@ -11,10 +11,10 @@ from streaming.spark.conditions import spark_condition
 from streaming.spark.hadoop_settings import hadoop_settings
 from streaming.spark.questions import plan_of, scan_of
 from streaming.spark.scan_frame import FrameMaker, log
+from table.hudi_table import HudiTable
 from table.options.read_options import ReadOptions, parse_read_options
 from table.scan.as_of import AsOf
 from table.scan.predicate import Where
-from table.user_table import HudiTable
 
 
 def read_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but the first three by name

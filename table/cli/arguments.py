@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from table.config.properties import parse_properties
+from table.hudi_table import HudiTable
 from table.options.write_options import WriteOptions, parse_options
 from table.services.kept_settings import KeptSettings, settings_of
-from table.user_table import HudiTable
 
 Run = Callable[[argparse.Namespace], int]
 

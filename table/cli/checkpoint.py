@@ -4,6 +4,7 @@ import argparse
 
 from table.cli.arguments import add_command, add_format, open_table
 from table.cli.output import say, say_json
+from table.inspect.checkpoints import load_checkpoints
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -19,7 +20,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _checkpoint(given: argparse.Namespace) -> int:
-    found = open_table(given).checkpoints().to_pylist()
+    found = load_checkpoints(open_table(given)).to_pylist()
     if given.format == "json":
         say_json({"sinks": found})
         return 0

@@ -11,9 +11,13 @@ from table.cli.arguments import add_command, add_format, at_least_one, open_tabl
 from table.cli.grid import grid_lines, rendered, timeline_grid
 from table.cli.output import complain, say, say_json
 from table.extras import needs_extra
-from table.inspect.contents import load_history
+from table.inspect.contents import load_files, load_history
 from table.inspect.words import size_text
+from table.scan.change_range import EARLIEST
+from table.scan.plan import load_read_schema
+from table.scan.scan import make_range, make_scan
 from table.schema.avro_schema import META_COLUMNS
+from table.snapshot import Snapshot
 
 TABLE_NAME = "t"  # name of the table in a query
 _ROWS = 20
@@ -108,7 +112,7 @@ def _history(given: argparse.Namespace) -> int:
 
 
 def _files(given: argparse.Namespace) -> int:
-    found = open_table(given).files(given.as_of)
+    found = load_files(open_table(given), given.as_of)
     if given.format == "json":
         _say_rows("files", found)
         return 0
@@ -118,7 +122,9 @@ def _files(given: argparse.Namespace) -> int:
 
 
 def _schema(given: argparse.Namespace) -> int:
-    found = [(field.name, str(field.type), field.nullable) for field in open_table(given).schema]
+    found = [
+        (field.name, str(field.type), field.nullable) for field in load_read_schema(Snapshot.load(open_table(given)))[1]
+    ]
     names = ("column", "type", "nullable")
     if given.format == "json":
         say_json({"columns": [dict(zip(names, row, strict=True)) for row in found]})
@@ -128,7 +134,7 @@ def _schema(given: argparse.Namespace) -> int:
 
 
 def _changes(given: argparse.Namespace) -> int:
-    scan = open_table(given).changes(given.since, given.until, limit=given.limit + 1)
+    scan = make_range(open_table(given), given.since or EARLIEST, given.until, limit=given.limit + 1)
     found = scan.to_arrow()
     rows = found.slice(0, given.limit)
     if given.format == "json":
@@ -149,7 +155,9 @@ def _query(given: argparse.Namespace) -> int:
         complain(needs_extra("query", "duckdb"))
         return 1
     with duckdb.connect() as connection:
-        scan = open_table(given).scan(as_of=given.as_of, meta_columns=any(name in given.sql for name in META_COLUMNS))
+        scan = make_scan(
+            open_table(given), as_of=given.as_of, meta_columns=any(name in given.sql for name in META_COLUMNS)
+        )
         scan.to_duckdb(connection, TABLE_NAME)
         answer = connection.execute(given.sql)
         names = [column[0] for column in answer.description or ()]

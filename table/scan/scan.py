@@ -264,6 +264,21 @@ def make_scan(
     return Scan(table, given, where, as_of, limit, meta_columns=meta_columns)  # type: ignore[arg-type] # Scan refuses a string
 
 
+def make_range(
+    table: HudiTable,
+    since: AsOf,
+    until: AsOf | None = None,
+    columns: Sequence[str] | None = None,
+    where: Where | None = None,
+    limit: int | None = None,
+) -> Scan:
+    """A scan of the newest row of each key that the commits of a range wrote, with the meta columns.
+
+    The arguments are the attributes of `Scan`; `until` is its `as_of`.
+    """
+    return replace(make_scan(table, columns, where, until, limit, meta_columns=True), since=since)
+
+
 def _while_pinned(
     batches: Generator[pa.RecordBatch, None, None], pin: HeldPin
 ) -> Generator[pa.RecordBatch, None, None]:

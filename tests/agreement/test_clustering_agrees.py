@@ -7,6 +7,7 @@ from clustered_rows import a_batch as rows_of_any
 from oracles import hudi_rs
 from oracles.hudi import JVM
 
+from hudistream import HudiTable
 from streaming import ArrowSink
 from table import CommitConflictError, read_table
 from table.hudi_table import HudiTable as Bare
@@ -17,7 +18,6 @@ from table.services.clustering.command import execute_planned
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.timeline.metadata.clustering import decode_clustering_plan
-from table.user_table import HudiTable
 
 pytestmark = pytest.mark.hudi
 SLOW = pytest.mark.slow

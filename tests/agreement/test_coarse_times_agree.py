@@ -8,8 +8,8 @@ from engine import Engine, form_of
 from oracles import hudi_rs
 from tiers import quick
 
+from hudistream import HudiTable
 from streaming import ArrowSink
-from table import HudiTable
 
 pytestmark = pytest.mark.hudi
 

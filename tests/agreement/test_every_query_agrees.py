@@ -7,8 +7,9 @@ import pytest
 from engine import OPTIONS, Engine, undo_nothing
 from values import frame_rows, plain
 
+from hudistream import HudiTable
 from streaming.spark.read_hudi import read_hudi
-from table import HudiTable, InvalidConfigError
+from table import InvalidConfigError
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
 pytestmark = pytest.mark.hudi

@@ -12,7 +12,7 @@ from engine import Engine
 from oracles.hudi import Hudi
 from turns import LOGS, OURS, SERVICES, Model, write_theirs
 
-from table import HudiTable
+from hudistream import HudiTable
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.services.archival.archival import archive
 from table.services.clean.clean import clean

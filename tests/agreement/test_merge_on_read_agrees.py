@@ -12,7 +12,8 @@ from oracles import hudi_rs
 from oracles.hudi import Hudi, HudiError
 from values import plain
 
-from table import HudiTable, InvalidConfigError, read_table
+from hudistream import HudiTable
+from table import InvalidConfigError, read_table
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.plan import plan_scan
 from table.services.compaction.compaction import compact, request_compaction

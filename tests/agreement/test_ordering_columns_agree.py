@@ -10,8 +10,7 @@ from oracles import hudi_rs
 from oracles.hudi import HudiError
 from tiers import quick, slow
 
-from hudistream import ArrowSink
-from table import HudiTable
+from hudistream import ArrowSink, HudiTable
 from table.timeline.instant import Action
 
 pytestmark = pytest.mark.hudi

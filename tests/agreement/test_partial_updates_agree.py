@@ -7,8 +7,8 @@ import pytest
 from engine import OPTIONS, Engine
 from turns import COMPACTS, OURS, write_theirs
 
-from hudistream import ArrowSink
-from table import HudiTable, read_table
+from hudistream import ArrowSink, HudiTable
+from table import read_table
 from table.config.merge_mode import MergeMode, mode_in_force
 
 pytestmark = pytest.mark.hudi

@@ -16,7 +16,8 @@ from oracles.hudi_on_s3 import hudi_on_s3
 from s3_server import serve_s3
 from zookeeper_server import serve_zookeeper
 
-from table import HudiTable, read_table
+from hudistream import HudiTable
+from table import read_table
 from table.options.write_options import parse_options
 from table.snapshot import Snapshot
 from table.storage.opening import open_storage

@@ -11,9 +11,11 @@ import pytest
 import hudistream
 import streaming
 import table
+from hudistream import user_table
 from hudistream.lazy import place_of
 from table.version import VERSION
 
+OWN = ("HudiTable", "create_table")  # above both packages: a table that users hold also writes
 ROOT = Path(hudistream.__file__).parent.parent
 
 
@@ -40,15 +42,17 @@ def typed_names():
 
 
 def test_it_offers_all_that_both_packages_offer():
-    offered = {*streaming.__all__, *table.__all__, "__version__"}
+    offered = {*streaming.__all__, *table.__all__, *OWN, "__version__"}
     assert set(hudistream.__all__) == offered
     assert {name for name in offered if place_of(name)[0] == "streaming"} == {*streaming.__all__}
     assert typed_names() == offered
 
 
 def test_a_name_is_what_its_package_calls_so():
-    expected = {name: getattr(streaming, name, None) or getattr(table, name, None) for name in hudistream.__all__}
-    expected["__version__"] = VERSION
+    expected = {
+        name: getattr(streaming, name, None) or getattr(table, name, None) for name in {*hudistream.__all__} - {*OWN}
+    }
+    expected |= {"__version__": VERSION} | {name: getattr(user_table, name) for name in OWN}
     assert [name for name in hudistream.__all__ if getattr(hudistream, name) is not expected[name]] == []
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from engine import Engine, rows
 
-from table import HudiTable
+from hudistream import HudiTable
 from table.inspect.report.facts import load_report
 from table.inspect.report.page import report_page
 

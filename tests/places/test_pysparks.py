@@ -9,8 +9,8 @@ from environments import run_program
 from stores import INSTALLED
 from stream import write_batches
 
+from hudistream import HudiTable
 from table import read_table
-from table.user_table import HudiTable
 
 pytestmark = [pytest.mark.slow, pytest.mark.places]
 WITHOUT_SPARK = ["pyarrow", "pandas<3", "fastavro", "fsspec", "structlog", "numpy"]

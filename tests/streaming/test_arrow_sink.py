@@ -13,10 +13,10 @@ import pytest
 from oracles import hudi_rs
 from snapshots import assert_clean
 
+from hudistream import HudiTable
 from streaming import ArrowSink, RowCount, write_hudi
 from table import (
     CommitConflictError,
-    HudiTable,
     InvalidConfigError,
     InvalidRecordError,
     SchemaMismatchError,

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from table import HudiTable
+from hudistream import HudiTable
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +64,7 @@ import numpy as np
 import pyarrow as pa
 
 from streaming import ArrowSink
-from table import HudiTable
+from hudistream import HudiTable
 
 ROWS, WIDTH, AT_ONCE = 560, 4 * 2**20, 20  # 2.2 GiB of text, where an array of Arrow ends at 2 GiB
 OFFSETS = pa.py_buffer(np.arange(AT_ONCE + 1, dtype=np.int32) * WIDTH)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from log_files import COLUMNS, data_block, record
 
-from table import HudiTable
+from hudistream import HudiTable
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.schema.avro_schema import to_avro
 

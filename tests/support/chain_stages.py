@@ -12,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from chain import bronze, silver
 from pyspark.sql import SparkSession
 
-from table import HudiTable, TableNotFoundError
+from hudistream import HudiTable
+from table import TableNotFoundError
 
 folder = sys.argv[1]
 spark = (

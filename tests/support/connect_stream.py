@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
+from hudistream import HudiTable
 from streaming import HudiSink, read_hudi
 from streaming.spark import scan_frame
-from table import HudiTable, LostDataError
+from table import LostDataError
 
 folder, table, checkpoint = sys.argv[1:]
 spark = (

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from engine import Engine
 
-from table import HudiTable
+from hudistream import HudiTable
 
 BASE_ROWS, LOG_ROWS = 1_000_000, 200_000
 OPTIONS = {

@@ -10,8 +10,8 @@ from engine import Engine, rows
 from pyspark.sql import SparkSession
 from spark4_stream import UPSERT, Follower
 
-from hudistream import HudiSink, as_upserts
-from table import HudiTable, read_table
+from hudistream import HudiSink, HudiTable, as_upserts
+from table import read_table
 
 
 def follow_changes(spark, path, checkpoints):

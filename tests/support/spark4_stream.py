@@ -2,7 +2,8 @@
 
 from engine import Engine, rows
 
-from table import CleanSettings, HudiTable, InvalidConfigError
+from hudistream import HudiTable
+from table import CleanSettings, InvalidConfigError
 from table.timeline.pins import load_live_pins
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
+from hudistream import HudiTable
 from streaming import ArrowSink
 from table.notebook import ShownInNotebooks, facts_html
-from table.user_table import HudiTable
 
 
 @dataclass(frozen=True)

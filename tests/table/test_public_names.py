@@ -5,9 +5,11 @@ import sys
 
 import pytest
 
+import hudistream
 import table
+from table import user_table
 
-KEPT_OUT = ["table.services", "table.inspect", "table.catalog", "table.user_table", "table.cli", "streaming.batch"]
+KEPT_OUT = ["table.services", "table.inspect", "table.catalog", "hudistream.user_table", "table.cli", "streaming.batch"]
 
 
 def test_every_name_is_there():
@@ -17,6 +19,16 @@ def test_every_name_is_there():
 
 def test_the_list_of_names_is_the_table_of_their_modules():
     assert sorted(table._MODULES) == sorted(table.__all__)
+
+
+@pytest.mark.parametrize("name", ["HudiTable", "create_table"])
+def test_what_moved_to_the_facade_is_given_until_the_next_release(name):
+    assert name not in table.__all__
+    for module in (table, user_table):
+        with pytest.warns(DeprecationWarning, match=f"import {name} from hudistream"):
+            assert getattr(module, name) is getattr(hudistream, name)
+    with pytest.raises(AttributeError):
+        user_table.HudiTables  # noqa: B018
 
 
 def test_another_name_is_no_attribute():

@@ -7,10 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 from engine import Engine, rows
 
+from hudistream import HudiTable
 from streaming import erase
 from streaming.arrow_sink import ArrowSink
 from streaming.validators import NullShare
-from table import HudiTable, InvalidConfigError, UnsupportedTableError, read_table
+from table import InvalidConfigError, UnsupportedTableError, read_table
 from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import META_COLUMNS
 from table.services.check.check import check

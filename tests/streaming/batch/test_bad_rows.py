@@ -11,9 +11,10 @@ import pytest
 from engine import OPTIONS, SCHEMA, Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 
+from hudistream import HudiTable
 from streaming import ArrowSink, BatchSummary, HudiSink, NullShare, RowCount, Unique
 from streaming.plan.bucket_assigner import AssignRules, LiveFile, drop_costly
-from table import BatchRefusedError, HudiTable, InvalidConfigError, InvalidRecordError, TaskFailedError, read_table
+from table import BatchRefusedError, InvalidConfigError, InvalidRecordError, TaskFailedError, read_table
 from table.files.base.writer import BaseFileWriter
 from table.quarantine.place import STAGING
 from table.storage.local import LocalStorage

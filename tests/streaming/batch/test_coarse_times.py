@@ -7,7 +7,7 @@ import pytest
 from engine import Engine, form_of
 from structlog.testing import capture_logs
 
-from table import HudiTable
+from hudistream import HudiTable
 
 KINDS = {"BLOOM": {}, "BUCKET": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}}
 MILLIS, MICROS = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")

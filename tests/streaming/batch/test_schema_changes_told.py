@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from engine import Engine, rows
 
+from hudistream import HudiTable
 from streaming import metrics
 from streaming.batch import summary
-from table import HudiTable
 
 
 def test_added_and_wider_columns_are_told_once(tmp_path, monkeypatch):

@@ -9,9 +9,10 @@ import pytest
 from engine import Engine, key_set, rows, undo_nothing
 from snapshots import assert_clean
 
+from hudistream import HudiTable
 from streaming import ArrowSink
 from streaming.batch.workers import Batch
-from table import CommitConflictError, HudiTable, InvalidConfigError, clock, read_table
+from table import CommitConflictError, InvalidConfigError, clock, read_table
 from table.inspect.doctor import examine
 from table.options.write_options import parse_options
 from table.services.check.check import check

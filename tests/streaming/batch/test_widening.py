@@ -5,8 +5,8 @@ import pytest
 from engine import Engine
 from tiers import quick
 
-from hudistream import ArrowSink
-from table import CommitConflictError, HudiTable
+from hudistream import ArrowSink, HudiTable
+from table import CommitConflictError
 from table.errors import ActionPendingError
 from table.options.groups import CompactionSettings
 from table.scan.log_deletes import find_logged, find_ordered_deletes

@@ -4,8 +4,9 @@ import pyarrow as pa
 import pytest
 from engine import Engine, rows
 
+from hudistream import HudiTable
 from streaming import as_upserts
-from table import HudiTable, InvalidConfigError
+from table import InvalidConfigError
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert", "hoodie.index.type": "GLOBAL_SIMPLE"}
 

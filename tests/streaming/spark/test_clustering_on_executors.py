@@ -3,13 +3,13 @@
 import pytest
 from clustered_rows import plan_elsewhere
 
+from hudistream import HudiTable
 from streaming import HudiSink
 from streaming.spark import spread
 from table import WriteConflictError, read_table
 from table.hudi_table import HudiTable as Bare
 from table.options.write_options import WriteOptions
 from table.services.clustering.command import execute_planned
-from table.user_table import HudiTable
 
 pytestmark = pytest.mark.spark
 

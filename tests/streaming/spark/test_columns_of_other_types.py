@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 from tiers import quick
 
+from hudistream import HudiTable
 from streaming import ArrowSink, HudiSink
 from streaming.spark.schema import to_arrow_schema
-from table import HudiTable, InvalidRecordError, SchemaMismatchError
+from table import InvalidRecordError, SchemaMismatchError
 
 pytestmark = pytest.mark.spark
 

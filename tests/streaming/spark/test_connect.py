@@ -6,7 +6,8 @@ import pytest
 from environments import SPARK_4, make_environment, run_program
 from stream import write_batches
 
-from table import HudiTable, read_table
+from hudistream import HudiTable
+from table import read_table
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 

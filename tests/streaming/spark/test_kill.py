@@ -14,7 +14,8 @@ from oracles import hudi_rs
 from snapshots import assert_clean
 from stream import write_batches
 
-from table import HudiTable, clock, read_table
+from hudistream import HudiTable
+from table import clock, read_table
 from table.storage.interface import TEMPORARY_PREFIX
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import sweep_temporaries

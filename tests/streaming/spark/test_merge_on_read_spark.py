@@ -7,8 +7,9 @@ import pytest
 from every_spark_type import DDL_WITH_DELETIONS, contents, record
 from stream import OPTIONS, run, source
 
+from hudistream import HudiTable
 from streaming import HudiSink
-from table import HudiTable, read_table
+from table import read_table
 from table.files.names import parse_log_file
 from table.snapshot import Snapshot
 from table.timeline.instant import Action

@@ -15,10 +15,11 @@ from s3_server import serve_s3
 from tiers import quick
 from values import frame_rows, shown
 
+from hudistream import HudiTable
 from streaming import HudiSink, read_hudi
 from streaming.spark import scan_frame, split_rows
 from streaming.spark.conditions import spark_condition
-from table import HudiTable, InvalidConfigError, clock
+from table import InvalidConfigError, clock
 
 pytestmark = pytest.mark.spark
 

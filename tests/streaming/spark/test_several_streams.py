@@ -3,8 +3,8 @@
 import pytest
 from stream import OPTIONS, expected, frame, keys, write_batches
 
+from hudistream import HudiTable
 from streaming import HudiSink
-from table import HudiTable
 
 pytestmark = pytest.mark.spark
 

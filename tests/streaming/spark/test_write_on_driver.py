@@ -9,9 +9,10 @@ from every_type import random_batch
 from stream import OPTIONS, expected, frame, keys, run, source
 from tiers import quick
 
+from hudistream import HudiTable
 from streaming import HudiRouter, HudiSink
 from streaming.spark.driver_workers import collect_rows
-from table import HudiTable, InvalidConfigError, read_table
+from table import InvalidConfigError, read_table
 
 pytestmark = pytest.mark.spark
 ON_DRIVER = {"hudistream.write.location": "driver"}

@@ -3,7 +3,8 @@
 import pytest
 from engine import Engine, key_set, rows
 
-from table import HudiTable, UnsupportedTableError, read_table
+from hudistream import HudiTable
+from table import UnsupportedTableError, read_table
 
 BUCKETS = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",

@@ -14,8 +14,8 @@ import structlog
 from command_line import said
 from engine import Engine, rows
 
+from hudistream import HudiTable
 from streaming.cli.main import MORE, build_parser, main
-from table import HudiTable
 from table.cli.main import GROUPS
 from table.inspect.overview import load_overview
 from table.version import VERSION
@@ -301,7 +301,7 @@ def test_explain_as_json(path, capsys):
 
 
 def test_explain_of_an_empty_list_is_no_error(tmp_path, capsys):
-    from table import create_table
+    from hudistream import create_table
     from table.config.table_config import load_table_config
     from table.storage.local import LocalStorage
 

@@ -9,13 +9,13 @@ from command_line import said
 from engine import Engine, key_set, rows
 from snapshots import base_files
 
+from hudistream import HudiTable
 from streaming.arrow_sink import ArrowSink
 from table import read_table
 from table.cli.main import main
 from table.errors import BatchOrderError
 from table.inspect.explain import explain_batch, explain_files, explain_packing
 from table.options.write_options import parse_options
-from table.user_table import HudiTable
 from table.view.file_group import BaseFile
 
 NO_GRACE = ("--set", "hudistream.clean.grace.ms=0")

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from snapshots import live_files
 
+from hudistream import HudiTable
 from table import read_table
 from table.errors import CorruptFileError
 from table.files.base.stored_file import StoredBaseFile
@@ -20,7 +21,6 @@ from table.files.parquet.row_groups import chunk_extent, chunk_path, chunks_of
 from table.files.parquet.thrift_compact import BINARY, I32, STRUCT, Field, encode_struct
 from table.services.check.check import check
 from table.storage.local import LocalStorage
-from table.user_table import HudiTable
 
 # row groups of some hundred rows, with keys that share the chunk of their column
 SMALL = {**form_of(6, "COPY_ON_WRITE"), "hoodie.parquet.block.size": "20000"}

@@ -11,7 +11,8 @@ from engine import Engine, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from table import CompactionSettings, HudiTable
+from hudistream import HudiTable
+from table import CompactionSettings
 from table.cli.main import main
 from table.inspect.report.charts import HEIGHT, WIDTH, place_squares, size_bins
 from table.inspect.report.facts import LARGEST_PARTITIONS, ReportFacts, load_report

@@ -10,9 +10,9 @@ from engine import Engine, form_of, key_set, leave_a_dead_batch, rows
 from faults import FaultyStorage, Fuse
 from tiers import quick
 
+from hudistream import HudiTable as UserTable
 from hudistream import write_hudi
 from table import CommitConflictError, StorageError, UnsupportedTableError, read_table
-from table import HudiTable as UserTable
 from table.clock import InstantClock
 from table.config.table_config import load_table_config
 from table.hudi_table import HudiTable

@@ -10,9 +10,9 @@ import pytest
 from engine import Engine, form_of, leave_a_dead_batch, rows
 from record_index import assert_record_index_is_right, locations
 
+from hudistream import HudiTable as UserTable
 from hudistream import erase
 from streaming.batch import micro_batch
-from table import HudiTable as UserTable
 from table import UnsupportedTableError, read_table
 from table.config.metadata_indexes import FILES, RECORD_INDEX
 from table.config.table_config import update_properties

@@ -11,8 +11,8 @@ import pytest
 from engine import STATISTICS, Engine, form_of, leave_a_dead_batch, rows
 from tiers import quick
 
+from hudistream import HudiTable as UserTable
 from hudistream import write_hudi
-from table import HudiTable as UserTable
 from table import read_table
 from table.config.metadata_indexes import COLUMN_STATS, FILES, PARTITION_STATS
 from table.config.table_config import load_table_config

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from engine import STATISTICS, Engine, form_of, rows
 
-from table import HudiTable as UserTable
+from hudistream import HudiTable as UserTable
 from table.config.metadata_indexes import COLUMN_STATS
 from table.hudi_table import HudiTable
 from table.metadata_table import keep, known_lists

@@ -9,8 +9,8 @@ from engine import Engine, form_of, rows
 from record_index import assert_record_index_is_right
 from tiers import quick
 
+from hudistream import HudiTable as UserTable
 from streaming.batch import record_index as sight
-from table import HudiTable as UserTable
 from table import UnsupportedTableError, WriteConflictError, read_table
 from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import load_table_config

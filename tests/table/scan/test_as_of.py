@@ -5,7 +5,8 @@ from datetime import date, datetime, timedelta, timezone
 import pytest
 from engine import Engine, rows
 
-from table import CleanSettings, HudiTable, InvalidConfigError, clock
+from hudistream import HudiTable
+from table import CleanSettings, InvalidConfigError, clock
 from table.scan.as_of import instant_time_of
 
 

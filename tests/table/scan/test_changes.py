@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 import pytest
 from engine import Engine, rows
 
-from table import CleanSettings, HudiTable, InvalidConfigError, UnsupportedTableError, clock
+from hudistream import HudiTable
+from table import CleanSettings, InvalidConfigError, UnsupportedTableError, clock
 from table.scan.change_range import ChangeRange, choose_range, first_pending_write, newest_settled
 from table.timeline.instant import Action, Instant, State
 from table.timeline.timeline import build_timeline

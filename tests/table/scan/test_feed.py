@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 import pytest
 from engine import Engine, form_of, rows
 
+from hudistream import HudiTable
 from streaming import ArrowSink, as_upserts
-from table import CleanSettings, HudiTable, InvalidConfigError, read_table
+from table import CleanSettings, InvalidConfigError, read_table
 from table.columns.same_values import same_rows
 from table.scan.feed.choices import CHANGE_COLUMNS
 from table.scan.feed.compare import KEY, NUMBER, TIME, Rules, compare_rows, pair_up

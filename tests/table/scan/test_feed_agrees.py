@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from table import HudiTable
+from hudistream import HudiTable
 
 TABLES = Path(__file__).parents[2] / "golden" / "cdc"
 COLUMNS = ["id", "name", "qty", "ts", "region"]

@@ -5,7 +5,8 @@ import os
 import pytest
 from engine import Engine, rows
 
-from table import HudiTable, StorageError
+from hudistream import HudiTable
+from table import StorageError
 from table.storage.local import LocalStorage
 
 OPTIONS = {

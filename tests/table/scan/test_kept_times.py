@@ -3,7 +3,8 @@
 import pytest
 from engine import Engine, rows
 
-from table import HudiTable, InvalidConfigError
+from hudistream import HudiTable
+from table import InvalidConfigError
 from table.config.table_config import UPGRADED_UNTIL, update_properties
 from table.scan.kept_times import judge_time
 from table.storage.local import LocalStorage

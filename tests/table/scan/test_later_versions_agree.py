@@ -8,7 +8,7 @@ from by_hand import TableByHand, at
 from oracles.hudi import Hudi, HudiError
 from random_tables import by_key, log_options, random_batch
 
-from table import HudiTable
+from hudistream import HudiTable
 from table.config.merge_mode import MergeMode
 from table.scan.plan import plan_scan
 from table.schema.avro_schema import COMMIT_TIME, FILE_NAME

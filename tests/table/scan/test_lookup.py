@@ -6,7 +6,8 @@ import pytest
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse
 
-from table import HudiTable, InvalidConfigError, read_table
+from hudistream import HudiTable
+from table import InvalidConfigError, read_table
 from table.files.base.stored_file import StoredBaseFile
 from table.storage.local import LocalStorage
 

@@ -8,7 +8,8 @@ from engine import Engine, rows
 from snapshots import base_files
 from structlog.testing import capture_logs
 
-from table import CleanSettings, HudiTable, InvalidConfigError, clock
+from hudistream import HudiTable
+from table import CleanSettings, InvalidConfigError, clock
 from table.scan import pinned
 from table.scan.pinned import plan_pinned
 from table.services.clean.clean import carry_out_cleans, schedule_clean

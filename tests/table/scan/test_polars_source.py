@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from engine import Engine
 
-from table import HudiTable, scan_hudi, threads
+from hudistream import HudiTable
+from table import scan_hudi, threads
 from table.scan import polars_source
 from table.scan.polars_source import _terms_of
 

@@ -11,7 +11,8 @@ import pytest
 from engine import Engine
 from tiers import quick
 
-from table import CleanSettings, HudiTable, scan_hudi
+from hudistream import HudiTable
+from table import CleanSettings, scan_hudi
 
 ACCOUNTS, BATCHES = 60, 16
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])

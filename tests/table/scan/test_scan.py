@@ -15,15 +15,8 @@ from engine import Engine, rows
 from faults import FaultyStorage, Fuse
 from needs import require
 
-from table import (
-    CorruptFileError,
-    HudiTable,
-    InvalidConfigError,
-    Scan,
-    StorageError,
-    UnsupportedTableError,
-    read_table,
-)
+from hudistream import HudiTable
+from table import CorruptFileError, InvalidConfigError, Scan, StorageError, UnsupportedTableError, read_table
 from table.scan.predicate import with_terms
 from table.schema.avro_schema import META_COLUMNS, without_meta_columns
 from table.storage.local import LocalStorage
@@ -307,7 +300,7 @@ def test_a_table_and_a_scan_say_in_a_line_what_they_are(lake):
 
 
 def test_an_empty_table_has_no_rows_in_any_form(tmp_path):
-    from table import create_table
+    from hudistream import create_table
     from table.config.table_config import TableConfig
 
     table = create_table(LocalStorage(str(tmp_path / "t")), TableConfig("t", ("id",)))

@@ -10,7 +10,8 @@ from engine import Engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from table import HudiTable, read_table
+from hudistream import HudiTable
+from table import read_table
 from table.scan.partition_guarantee import partition_guarantee
 
 WIDE = st.sampled_from(["a", "b", "x=y", "50%", "a b", "é", "z:1"])

@@ -20,7 +20,7 @@ def test_a_slice_of_120_mb_and_200_mb_of_logs_is_read_within_512_mib(tmp_path, f
     assert logs > 200e6
     program = f"""
         from pathlib import Path
-        from table import HudiTable
+        from hudistream import HudiTable
         rows = sum(len(batch) for batch in HudiTable.open({path!r}).scan().to_batches())
         peak = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
         print(rows, peak)

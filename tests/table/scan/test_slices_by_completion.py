@@ -8,7 +8,8 @@ import pytest
 from by_hand import TableByHand, at, commit, rollback
 from log_files import SCHEMA, data_block, delete_block, record, rollback_block
 
-from table import CorruptFileError, HudiTable, InvalidConfigError, StorageError, UnsupportedTableError
+from hudistream import HudiTable
+from table import CorruptFileError, InvalidConfigError, StorageError, UnsupportedTableError
 from table.config.merge_mode import PAYLOAD_STRATEGY
 from table.files.log.framing import Header, LogBlock
 from table.schema.avro_schema import to_avro

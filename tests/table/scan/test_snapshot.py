@@ -6,13 +6,13 @@ from engine import Engine, rows
 from faults import FaultyStorage, Fuse
 from snapshots import base_files_of, list_snapshot_files
 
+from hudistream import HudiTable as UserTable
 from table import InvalidConfigError, archive, read_table
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.timeline import Timeline
-from table.user_table import HudiTable as UserTable
 
 OPERATION = "hoodie.datasource.write.operation"
 

@@ -8,8 +8,8 @@ import pytest
 from engine import Engine, rows
 
 import hudistream
-from hudistream import TableNotFoundError, UnsupportedTableError, write_hudi
-from table import CleanSettings, HudiTable, InvalidConfigError, clock, hudi_table, read_table
+from hudistream import HudiTable, TableNotFoundError, UnsupportedTableError, write_hudi
+from table import CleanSettings, InvalidConfigError, clock, hudi_table, read_table
 from table.inspect.contents import FILES, HISTORY, PARTITIONS
 
 

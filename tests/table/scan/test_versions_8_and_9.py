@@ -16,7 +16,8 @@ from oracles import hudi_rs
 from values import rows_of, tuples
 
 import hudistream
-from table import HudiTable, InvalidConfigError, UnsupportedTableError, clock, read_table
+from hudistream import HudiTable
+from table import InvalidConfigError, UnsupportedTableError, clock, read_table
 from table.config.metadata_indexes import COLUMN_STATS, FILES
 from table.config.properties import parse_properties
 from table.config.table_config import PROPERTIES_FILE, config_from_properties

@@ -13,6 +13,7 @@ from engine import Engine, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from snapshots import assert_clean
 
+from hudistream import HudiTable
 from streaming import ArrowSink
 from streaming.batch import micro_batch
 from table import CommitConflictError, InvalidConfigError, StorageError, UnsupportedTableError, read_table
@@ -32,7 +33,6 @@ from table.storage.local import LocalStorage
 from table.timeline.instant import Action
 from table.transaction import commit, commit_facts
 from table.transaction.lock import Step, StepLock
-from table.user_table import HudiTable
 from table.view.file_system_view import walk_file_groups
 
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]

@@ -11,16 +11,9 @@ from clustered_rows import BY_HAND, a_batch
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from snapshots import assert_clean
 
+from hudistream import HudiTable
 from streaming import ArrowSink
-from table import (
-    CommitConflictError,
-    HudiTable,
-    InvalidConfigError,
-    StorageError,
-    TableHeldError,
-    WriteConflictError,
-    read_table,
-)
+from table import CommitConflictError, InvalidConfigError, StorageError, TableHeldError, WriteConflictError, read_table
 from table.cli.main import main
 from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings

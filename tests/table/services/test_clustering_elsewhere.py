@@ -7,9 +7,10 @@ from clustered_rows import BY_HAND, a_batch, plan_elsewhere
 from faults import PowerCut, dying_process
 from snapshots import assert_clean
 
+from hudistream import HudiTable
 from streaming import ArrowSink
 from streaming.batch import micro_batch
-from table import ActionPendingError, CommitConflictError, CorruptFileError, HudiTable, WriteConflictError, read_table
+from table import ActionPendingError, CommitConflictError, CorruptFileError, WriteConflictError, read_table
 from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import CompactionSettings

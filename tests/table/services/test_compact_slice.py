@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from engine import Engine
 
-from table import HudiTable
+from hudistream import HudiTable
 from table.config.merge_mode import MergeMode
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.merge_slice import SliceReading

@@ -8,13 +8,14 @@ import textwrap
 import pytest
 from large_slices import BASE_ROWS, write_large_slice
 
-from table import HudiTable
+from hudistream import HudiTable
 
 MOST_MIB = 1024
 PROGRAM = """
     import sys
     from pathlib import Path
-    from table import BaseFileSettings, CompactionSettings, HudiTable
+    from hudistream import HudiTable
+    from table import BaseFileSettings, CompactionSettings
     from table.services.compaction.compaction import compact
     [_] = compact(HudiTable.open(sys.argv[1]), CompactionSettings(tasks=1), BaseFileSettings())
     print(int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024)

@@ -13,7 +13,8 @@ from snapshots import assert_clean, contents
 from tiers import quick
 
 import hudistream
-from table import HudiTable, InvalidConfigError, UnsupportedTableError, clock
+from hudistream import HudiTable
+from table import InvalidConfigError, UnsupportedTableError, clock
 from table.cli.main import main
 from table.config.merge_mode import IGNORE_DEFAULTS, LEGACY_PAYLOAD, PARTIAL_KEY, MergeMode, mode_in_force
 from table.config.table_config import TableConfig, config_from_properties, load_table_config

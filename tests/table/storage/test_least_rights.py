@@ -11,8 +11,9 @@ import pytest
 from needs import require
 from s3_server import serve_s3
 
+from hudistream import HudiTable
 from streaming import ArrowSink
-from table import HudiError, HudiTable
+from table import HudiError
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "deploy.md"
 OPTIONS = {

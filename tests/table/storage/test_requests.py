@@ -11,8 +11,8 @@ from aiobotocore.client import AioBaseClient
 from needs import require
 from s3_server import s3_options
 
-from hudistream import ArrowSink, write_hudi
-from table import HudiTable, StorageError, read_table
+from hudistream import ArrowSink, HudiTable, write_hudi
+from table import StorageError, read_table
 from table.catalog.delta.delta_log import DeltaLog
 from table.catalog.manifest import write_manifest
 from table.options.catalog_settings import ManifestFor

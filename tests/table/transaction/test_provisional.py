@@ -3,7 +3,8 @@
 import pytest
 from engine import Engine, rows
 
-from table import HudiTable, clock, read_table
+from hudistream import HudiTable
+from table import clock, read_table
 from table.errors import CommitConflictError
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.services.compaction import compaction

@@ -5,8 +5,8 @@ import threading
 import pyarrow as pa
 import pytest
 
+from hudistream import HudiTable
 from streaming.arrow_sink import ArrowSink
-from table import HudiTable
 from table.errors import StorageError
 from table.storage.local import LocalStorage
 from table.write import flushes

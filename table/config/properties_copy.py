@@ -9,20 +9,16 @@ from collections.abc import Mapping
 
 from table import clock
 from table.config.properties import format_properties, parse_properties
-from table.config.table_config import PROPERTIES_FILE, find_fault
+from table.config.table_config import PROPERTIES_FILE, config_from_properties, find_fault
 from table.errors import CorruptFileError
 from table.storage.interface import OWN_FOLDER, Storage, join
 
 COPY_FILE = join(OWN_FOLDER, "hoodie.properties")
-# no writer removes these but in an upgrade or downgrade: a file without them was cut
+# a file that says otherwise because keys are gone was cut: no writer takes these from a table but a conversion
 _LASTING = (
-    "hoodie.table.type", "hoodie.table.recordkey.fields", "hoodie.table.partition.fields",
-    "hoodie.table.precombine.field", "hoodie.table.ordering.fields", "hoodie.table.keygenerator.class",
-    "hoodie.table.keygenerator.type", "hoodie.populate.meta.fields", "hoodie.table.base.file.format",
-    "hoodie.table.cdc.enabled", "hoodie.record.merge.mode", "hoodie.table.timeline.timezone", "hoodie.timeline.path",
-    "hoodie.timeline.history.path", "hoodie.archivelog.folder",
-    "hoodie.datasource.write.hive_style_partitioning", "hoodie.datasource.write.partitionpath.urlencode",
-    "hoodie.datasource.write.drop.partition.columns",
+    "table_type", "record_key_fields", "partition_fields", "ordering_fields", "keygen_type", "hive_style", "url_encode",
+    "timezone", "timeline_folder", "archive_folder", "base_file_format", "populate_meta_fields",
+    "drop_partition_columns", "cdc_enabled",
 )  # fmt: skip
 
 
@@ -46,8 +42,8 @@ def keep_copy(storage: Storage, properties: Mapping[str, str], known: Mapping[st
     lost = _find_lost(known or {}, properties)
     if lost is not None:
         raise CorruptFileError(
-            f"{PROPERTIES_FILE} of {storage.base_uri!r} has lost {lost}={(known or {})[lost]}, which {COPY_FILE} "
-            "has as a batch saw it last: put that file in its place; if the key was removed on purpose, delete it"
+            f"{PROPERTIES_FILE} of {storage.base_uri!r} has lost {lost}, which {COPY_FILE} has as a batch saw it last: "
+            "put that file in its place; if the key was removed on purpose, delete it"
         )
     if known != properties:
         storage.put(COPY_FILE, format_properties(properties, clock.now_ms(), "Copied at"))
@@ -55,10 +51,21 @@ def keep_copy(storage: Storage, properties: Mapping[str, str], known: Mapping[st
 
 
 def _find_lost(known: Mapping[str, str], properties: Mapping[str, str]) -> str | None:
-    """A lasting key that is gone from the properties of one table version (pure)."""
-    if known.get("hoodie.table.version") != properties.get("hoodie.table.version"):
+    """What the properties of a table have lost, as KEY=VALUE of the properties that were known; None: nothing (pure).
+
+    Writers spell some keys anew, and leave out others that have their defaults. So keys that are gone count where the
+    table would be another one without them.
+    """
+    if not known or known.get("hoodie.table.version") != properties.get("hoodie.table.version"):
         return None
-    return next((key for key in _LASTING if known.get(key) and not properties.get(key)), None)
+    gone = {key: value for key, value in known.items() if value and not properties.get(key)}
+    lost = [key for key, value in gone.items() if _lasting({**properties, key: value}) != _lasting(properties)]
+    return ", ".join(f"{key}={gone[key]}" for key in sorted(lost)) or None
+
+
+def _lasting(properties: Mapping[str, str]) -> tuple[object, ...]:
+    config = config_from_properties(properties)
+    return tuple(getattr(config, name) for name in _LASTING)
 
 
 def read_whole(storage: Storage, path: str) -> dict[str, str] | None:

@@ -85,7 +85,7 @@ class TableByHand:
         os.makedirs(os.path.join(self.path, ".hoodie", "timeline", "history"))
         self._write(PARTITION_METAFILE, b"commitTime=1\npartitionDepth=0\n")
         lines = [f"{key}={value}" for key, value in {**PROPERTIES, **(properties or {})}.items()]
-        self._write(".hoodie/hoodie.properties", "\n".join(lines).encode())
+        self._write(".hoodie/hoodie.properties", "".join(f"{line}\n" for line in lines).encode())
 
     def _write(self, name, data):
         with open(os.path.join(self.path, name), "wb") as file:

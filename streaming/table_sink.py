@@ -32,6 +32,7 @@ from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_groups import OPERATION
 from table.options.write_options import WriteOptions, parse_options
 from table.quarantine.read import open_bad_rows
+from table.services.kept_settings import keep_settings, settings_of
 from table.storage.interface import Storage
 from table.storage.opening import open_storage
 from table.storage.reserve import keep_reserve
@@ -194,7 +195,9 @@ class TableSink:
         named = None if operation is None else OPERATION.read("operation", operation)
         summary = self._writer.write(replace(batch, operation=named))
         if summary.instant_time is not None and not self._has_reserve:
-            keep_reserve(open_storage(self._path, self._storage_options))
+            storage = open_storage(self._path, self._storage_options)
+            keep_reserve(storage)
+            keep_settings(storage, settings_of(self._options, self._options.sink.id))
             self._has_reserve = True
         self._tell(summary)
         return summary

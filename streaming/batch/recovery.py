@@ -17,7 +17,6 @@ from table.quarantine.place import table_key
 from table.references.strays import delete_rolled_back_elsewhere
 from table.references.undone import find_foreign_rollbacks
 from table.services.clean.emptied_partitions import remove_emptied_partitions
-from table.services.kept_settings import keep_settings, settings_of
 from table.services.key_encoding import settle_key_encoding
 from table.services.rollback.first_commit import make_first_commit
 from table.services.rollback.rollback import roll_back_failed_writes
@@ -107,7 +106,6 @@ class Recovery:
             lease.release()  # the command that ends the instant in the way, such as a restore, must hold the table
             raise
         if not self._swept:
-            keep_settings(table.storage, settings_of(self._options, identity.sink_id))
             now_ms = measure_now_ms(table.storage, identity.owner)
             sweep_temporaries(table.storage, now_ms, table.layout)
             times = {instant.time for instant in found.timeline.pending}

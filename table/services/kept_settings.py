@@ -9,7 +9,8 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from table.errors import InvalidConfigError
+from table.errors import InvalidConfigError, StorageError
+from table.log import get_logger
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.options.settings import Settings
 from table.options.write_groups import SizeSettings
@@ -18,6 +19,8 @@ from table.storage.interface import OWN_FOLDER, Storage, join
 from table.version import VERSION
 
 SETTINGS_FILE = join(OWN_FOLDER, "settings.json")
+
+log = get_logger("hudistream.sink")
 
 
 @dataclass(frozen=True)
@@ -83,14 +86,13 @@ def _decode_group(kind: type[Settings], found: Any) -> Any:
 
 
 def keep_settings(storage: Storage, settings: KeptSettings) -> None:
-    """Leaves the settings of a sink at the table, unless they are there.
-
-    Raises:
-        StorageError: the store fails.
-    """
+    """Leaves the settings of a sink at the table, unless they are there. Where the store fails, the log says so."""
     data = encode_settings(settings)
-    if _read(storage) != data:
-        storage.put(SETTINGS_FILE, data)
+    try:
+        if _read(storage) != data:
+            storage.put(SETTINGS_FILE, data)
+    except StorageError as error:  # nothing depends on them but tools that look
+        log.warning("settings_not_kept", table=storage.base_uri, error=str(error))
 
 
 def load_settings(storage: Storage) -> KeptSettings:

@@ -25,6 +25,7 @@ from table.scan.plan import ScanPlan, each_at_once
 from table.scan.predicate import Predicate
 from table.scan.read_ahead import read_ahead
 from table.scan.read_slice import deletion_named, read_slice
+from table.storage.interface import Storage, failed
 from table.view.file_group import FileSlice
 
 FILES_AT_ONCE = 32  # open at a time, with their footers
@@ -261,6 +262,20 @@ def _shown(plan: ScanPlan, rows: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([rows.column(name) for name in plan.names], schema=plan.shown)
 
 
+def _read_again(storage: Storage, path: str, names: Sequence[str]) -> None:
+    """Reads a base file to its end, for its error.
+
+    Raises:
+        CorruptFileError, StorageError: it is damaged, or the store fails.
+    """
+    with StoredBaseFile(storage, path) as file:
+        try:
+            for _ in file.read_stored(names):
+                pass
+        except OSError as error:
+            raise failed("read", path, error) from error
+
+
 @contextmanager
 def _damage_named(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[None]:
     """Names the damaged file. Arrow does not name it, so the files are read again one by one until one fails.
@@ -275,9 +290,7 @@ def _damage_named(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[None]:
         storage = plan.context.table.storage
         for one in run:
             if one.found.base_file is not None:
-                with StoredBaseFile(storage, one.found.base_file.path) as file:
-                    for _ in file.read_stored(plan.needed.names):
-                        pass
+                _read_again(storage, one.found.base_file.path, plan.needed.names)
         if plan.predicate is not None and isinstance(error, pa.ArrowException):
             raise refused_condition(plan.predicate, error) from error
         paths = ", ".join(file.path for one in run for file in one.found.files)

@@ -297,13 +297,13 @@ BY_SEED = {
     "a view that a clean emptied": (
         "14: a commit looks at what cleans took from its view", worlds.build_clustered, 1,
     ),
-    "a completed file that comes back": ("4: a completed file does not come back", worlds.build_slow_batch, 39),
-    "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 69),
+    "a completed file that comes back": ("4: a completed file does not come back", worlds.build_slow_batch, 60),
+    "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 19),
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 111),
-    "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 41),
-    "files of a second attempt": ("17: an attempt deletes nothing before its end", worlds.build_clustered_beside, 15),
-    "keys that come back": ("18: changes go where a key has its row", worlds.build_indexed_logs, 6),
+    "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 90),
+    "files of a second attempt": ("17: an attempt deletes nothing before its end", worlds.build_clustered_beside, 13),
+    "keys that come back": ("18: changes go where a key has its row", worlds.build_indexed_logs, 28),
     "keys of logs": ("18: a log tells which keys come and go", worlds.build_indexed_logs, 0),
     "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 292),
 }  # fmt: skip

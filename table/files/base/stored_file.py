@@ -88,6 +88,7 @@ class StoredBaseFile:
 
     Raises:
         CorruptFileError: when the file is no Parquet file, or its footer is damaged.
+        StorageError: the store fails, or somebody replaced the file while it was read.
     """
 
     def __init__(self, storage: Storage, path: str, size: int | None = None) -> None:
@@ -100,8 +101,10 @@ class StoredBaseFile:
         except CorruptFileError as error:
             self.close()
             raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+                raise failed("read", self._name, error) from error
             raise
         self._metadata: pq.FileMetaData | None = None
         self._opened: dict[frozenset[str], pq.ParquetFile] = {}  # key: the columns that are read as dictionaries

@@ -202,7 +202,7 @@ def data_files(path):
         ({"hoodie.datasource.write.recordkey.field": "gone"}, "recordkey.field=gone"),
         ({"hoodie.datasource.write.partitionpath.field": "gone"}, "partitionpath.field=gone"),
         ({"hoodie.datasource.write.precombine.field": "gone"}, "precombine.field=gone"),
-        ({"hoodie.datasource.write.recordkey.field": "ID"}, r"^key=.ID. .*recordkey\.field=ID\): .*; did you mean id\?"),
+        ({"hoodie.datasource.write.recordkey.field": "ID"}, r"^key=.ID. .*=ID\): .*; did you mean id\?"),
         ({"hoodie.datasource.write.partitionpath.field": "P"}, r"^partition_by=.P. .*=P\): .*; did you mean p\?"),
         ({"hoodie.datasource.write.precombine.field": "tss"}, r"^order_by=.tss. .*=tss\): .*; did you mean ts\?"),
         (

@@ -400,3 +400,45 @@ def test_terms_narrow_every_alternative():
     assert with_terms(pc.field("id") == "a", [term]).equals((pc.field("id") == "a") & (pc.field("n") == 1))
     with pytest.raises(InvalidConfigError, match="give a pyarrow expression, or tuples"):
         with_terms("id = 1", [term])
+
+
+class Replaced(LocalStorage):
+    """A store on which somebody replaces each file while it is read, as s3fs says it."""
+
+    def open_input(self, path, size=None):
+        inner = super().open_input(path, size)
+
+        class Expired:
+            closed = False
+
+            def read(self, count=-1):
+                if not path.endswith(".parquet"):
+                    return inner.read(count)
+                raise OSError(16, "The remote file no longer exists.")
+
+            def seek(self, *place):
+                return inner.seek(*place)
+
+            def tell(self):
+                return inner.tell()
+
+            def close(self):
+                inner.close()
+
+            def seekable(self):
+                return True
+
+            def readable(self):
+                return True
+
+            def flush(self):
+                pass
+
+        return pa.PythonFile(Expired(), mode="r")
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_named(lake):
+    table = HudiTable(Replaced(lake.storage.base_uri), lake.config)
+    for question in (table.scan(where=[("id", "=", "k7")]), table.scan()):
+        with pytest.raises(StorageError, match=r"\.parquet.*The remote file no longer exists"):
+            question.to_arrow()

@@ -107,7 +107,7 @@ def lines(found: Health) -> list[str]:
         "pending": ", ".join(f"{action} {time} ({age_text(age)})" for time, action, age in found.pending),
         "savepoints": ", ".join(found.savepoints),
         "pinned": plural(found.pinned_snapshots, "snapshot") if found.pinned_snapshots else "",
-        "judged as": f"by the settings of sink {found.judged_as!r}" if found.judged_as else "",
+        "judged by": f"the settings of sink {found.judged_as!r}" if found.judged_as else "",
         "missing files": ", ".join(found.missing_files[:3]),
     }
     told = [f"  {name:<15}{text}" for name, text in facts.items() if text]

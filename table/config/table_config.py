@@ -260,7 +260,11 @@ def find_fault(data: bytes) -> str | None:
     expected = str(checksum(properties["hoodie.table.name"], properties.get("hoodie.database.name", "")))
     if stored not in (None, expected):
         return f"its hoodie.table.checksum is {stored}, and not {expected}"
-    return None if data.endswith((b"\n", b"\r")) else "its last line is cut off: every writer ends it with a line feed"
+    return (
+        None
+        if data.endswith((b"\n", b"\r"))
+        else "its last line has no end, as if it was cut: end it with a line feed if it is whole"
+    )
 
 
 def load_properties(storage: Storage) -> dict[str, str] | None:

@@ -193,7 +193,7 @@ def test_show_says_what_each_commit_did(path, capsys):
 @pytest.mark.parametrize("columns", [80, 100])
 def test_a_terminal_is_wide_enough_for_every_table(path, capsys, monkeypatch, command, columns):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((columns, 24)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((columns, 24)))
     said = re.sub(r"\x1b\[[0-9;]*m", "", answered(capsys, command, path))
     grids = [line for line in said.splitlines() if not line.startswith("t  version")]  # the headline is a sentence
     assert max(map(len, grids)) <= columns

@@ -13,6 +13,7 @@ from instants import completed
 from snapshots import assert_clean, base_files, contents
 from tiers import quick
 
+import hudistream
 from table import (
     CommitConflictError,
     InvalidConfigError,
@@ -21,7 +22,6 @@ from table import (
     UnsupportedTableError,
     check,
     read_table,
-    user_table,
 )
 from table.clock import InstantClock
 from table.config.table_config import load_table_config
@@ -194,7 +194,7 @@ def test_a_compaction_without_settings_is_that_of_a_sink(path, monkeypatch):
     place = "table.services.compaction.compaction"
     monkeypatch.setattr(f"{place}.request_compaction", lambda _, settings: given.append(settings))
     monkeypatch.setattr(f"{place}.carry_out_compactions", lambda _, base_file, __: given.append(base_file) or [])
-    assert user_table.HudiTable.open(path).compact() == ()
+    assert hudistream.HudiTable.open(path).compact() == ()
     options = parse_options({}).options
     assert given == [options.compaction, options.file_settings]
     assert options.file_settings.full_bytes, "filters have no room for more keys than a full file has"

@@ -205,7 +205,7 @@ def test_what_a_version_cannot_hold_is_refused_by_name(tmp_path, changes, to, er
     path = str(tmp_path / "t")
     build(path, last=1)
     with open(f"{path}/.hoodie/hoodie.properties", "a") as file:
-        file.writelines(f"\n{key}={value}" for key, value in changes.items())
+        file.writelines(f"{key}={value}\n" for key, value in changes.items())
     with pytest.raises(error, match=said):
         HudiTable.open(path).convert(to)
     assert HudiTable.open(path).config.version == 6

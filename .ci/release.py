@@ -173,7 +173,7 @@ def write_components(python: Path, version: str) -> None:
         target,
     )
     document = json.loads(target.read_text())
-    for one in document["components"]:  # where this machine has the wheel is nobody's business
+    for one in document["components"]:  # the address of the wheel is a path of this machine
         one["externalReferences"] = [each for each in one.get("externalReferences", ()) if "file:" not in each["url"]]
     target.write_text(json.dumps(document, indent=1) + "\n")
     components = sorted(document["components"], key=lambda one: one["name"].lower())

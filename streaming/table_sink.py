@@ -197,7 +197,8 @@ class TableSink:
         if summary.instant_time is not None and not self._has_reserve:
             storage = open_storage(self._path, self._storage_options)
             keep_reserve(storage)
-            keep_settings(storage, settings_of(self._options, self._options.sink.id))
+            settings = settings_of(self._options, self._options.sink.id)
+            keep_settings(storage, settings, of_stream=batch.batch_id is not None)
             self._has_reserve = True
         self._tell(summary)
         return summary

@@ -2,7 +2,7 @@
 
 ::
 
-    .hoodie/.hudistream/settings.json   those of the sink that started last
+    .hoodie/.hudistream/settings.json   those of the stream that started last
 """
 
 import json
@@ -85,11 +85,17 @@ def _decode_group(kind: type[Settings], found: Any) -> Any:
         return kind()
 
 
-def keep_settings(storage: Storage, settings: KeptSettings) -> None:
-    """Leaves the settings of a sink at the table, unless they are there. Where the store fails, the log says so."""
+def keep_settings(storage: Storage, settings: KeptSettings, *, of_stream: bool) -> None:
+    """Leaves the settings of a sink at the table, unless they are there. Where the store fails, the log says so.
+
+    Args:
+        of_stream: whether a stream writes by them. A write outside of a stream, such as a delete with default options,
+            does not replace those of a stream: it leaves its own only where there are none.
+    """
     data = encode_settings(settings)
     try:
-        if _read(storage) != data:
+        known = _read(storage)
+        if known != data and (of_stream or known is None):
             storage.put(SETTINGS_FILE, data)
     except StorageError as error:  # nothing depends on them but tools that look
         log.warning("settings_not_kept", table=storage.base_uri, error=str(error))

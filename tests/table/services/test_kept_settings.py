@@ -44,7 +44,7 @@ def test_what_another_version_wrote_is_taken_as_far_as_it_is_known():
 
 def write(path, number, options):
     with ArrowSink(path, {**options, IDENTIFIER: "orders"}, key="id") as sink:
-        sink.write(pa.table({"id": ["a"], "v": [number]}), batch_id=number)
+        sink.write(pa.table({"id": ["a"], "v": [number or 0]}), batch_id=number)
 
 
 def test_a_table_is_judged_by_the_settings_of_its_sink(tmp_path):
@@ -73,3 +73,13 @@ def test_settings_are_written_where_they_changed_alone(tmp_path):
     assert (tmp_path / "t" / SETTINGS_FILE).stat().st_mtime_ns == before
     write(path, 2, {"hoodie.clean.commits.retained": "3"})
     assert (tmp_path / "t" / SETTINGS_FILE).stat().st_mtime_ns > before
+
+
+def test_a_write_outside_of_a_stream_replaces_none(tmp_path):
+    path = str(tmp_path / "t")
+    write(path, None, {"hoodie.clean.commits.retained": "4"})
+    storage = HudiTable.open(path).storage
+    assert load_settings(storage).clean.commits_retained == 4  # there were none
+    write(path, 1, {"hoodie.clean.commits.retained": "3"})
+    HudiTable.open(path).delete([("id", "=", "a")])
+    assert load_settings(storage).clean.commits_retained == 3

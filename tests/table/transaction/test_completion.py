@@ -23,6 +23,12 @@ from table.transaction import commit
 from table.transaction.completion import choose_completion, complete_service, completed_past, completion_now
 
 LAYOUT_2 = CompletionTimeLayout()
+ON_LOGS = {
+    "hoodie.write.table.version": "8",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.compaction.async.enable": "false",
+}
 
 
 def table_of(tmp_path, version):
@@ -104,18 +110,12 @@ def test_an_end_record_comes_back_as_it_was(content, completion_time):
 def test_a_commit_that_is_carried_out_late_lies_above_the_compaction_that_left_it_out(tmp_path, monkeypatch):
     """Hudi plans a compaction beside a write whose end is decided, and whose writer died before it was completed."""
     path = str(tmp_path / "t")
-    options = {
-        "hoodie.write.table.version": "8",
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        "hoodie.datasource.write.operation": "upsert",
-        "hoodie.datasource.compaction.async.enable": "false",
-    }
     for number in range(2):
-        Engine(path, options).write(number, rows(range(3), ts=number, v=f"v{number}"))
+        Engine(path, ON_LOGS).write(number, rows(range(3), ts=number, v=f"v{number}"))
     with monkeypatch.context() as dies:
         dies.setattr(commit, "carry_out_commit", mock.Mock(side_effect=StorageError("the process died")))
         with pytest.raises(CommitOutcomeUnknownError):
-            Engine(path, options).write(2, rows(range(2), ts=2, v="late"))
+            Engine(path, ON_LOGS).write(2, rows(range(2), ts=2, v="late"))
     table = HudiTable.open(path)
     timeline = table.load_timeline()
     [left] = timeline.pending
@@ -124,7 +124,7 @@ def test_a_commit_that_is_carried_out_late_lies_above_the_compaction_that_left_i
     plan = encode_compaction_plan(plan_compaction(groups, CompactionSettings()))
     compaction = request_instant(table.storage, timeline, Action.COMPACTION, table.instant_clock, plan)
     assert compaction.time > decided
-    Engine(path, options).write(3, rows([7], ts=3, v="next"))
+    Engine(path, ON_LOGS).write(3, rows([7], ts=3, v="next"))
     done = table.load_timeline().find(left.time, left.action)
     assert done.is_completed
     assert done.completion_time > compaction.time
@@ -180,13 +180,7 @@ def test_a_write_that_is_completed_keeps_its_time(tmp_path):
 
 def test_a_commit_that_lost_its_completed_file_stays_below_the_compaction_that_folded_it(tmp_path):
     path = str(tmp_path / "t")
-    options = {
-        "hoodie.write.table.version": "8",
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        "hoodie.datasource.write.operation": "upsert",
-        "hoodie.datasource.compaction.async.enable": "false",
-        "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
-    }
+    options = {**ON_LOGS, "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
     for number in range(3):
         Engine(path, options).write(number, rows(range(3), ts=number, v=f"v{number}"))
     table = HudiTable.open(path)

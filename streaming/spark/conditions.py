@@ -1,6 +1,7 @@
 """Translates the condition of a scan to Spark, so that Spark pushes it down into the files."""
 
 from collections.abc import Sequence
+from datetime import date
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -56,7 +57,7 @@ def _compared(name: str, operator: str, value: Any) -> Column:
         return _is_in(column, value)
     if operator == "not in":
         return ~_is_in(column, value)
-    other = F.lit(value)
+    other = _literal(value)
     compared: Column = {
         "=": column == other,
         "==": column == other,
@@ -70,4 +71,9 @@ def _compared(name: str, operator: str, value: Any) -> Column:
 
 
 def _is_in(column: Column, values: Sequence[Any]) -> Column:
-    return column.isin(list(values)) if len(values) else F.lit(False)
+    return column.isin([_literal(value) for value in values]) if len(values) else F.lit(False)
+
+
+def _literal(value: Any) -> Column:
+    # PySpark hands a date to the JVM by `strftime`, which leaves the zeros of a year before 1000 out
+    return F.lit(value.isoformat()).cast("date") if type(value) is date else F.lit(value)

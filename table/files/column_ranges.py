@@ -27,7 +27,8 @@ class ColumnRange:
     """What a file's statistics say of one column.
 
     Attributes:
-        least: the least value, or a bound below it; None where there is no value.
+        least: the least value, or a bound below it; None where there is no value. It is -infinity where infinity was
+            seen beside a NaN: by one value as both bounds, readers lose the NaN for ``<>`` that value.
         greatest: the greatest value, or a bound above it. It is infinite where a NaN was seen: Hudi takes a bound that
             is NaN as one that no number reaches, and loses numbers. Footers of other writers leave NaN out.
         values: rows, with nulls.
@@ -159,7 +160,10 @@ def _range_of_column(column: pa.ChunkedArray) -> ColumnRange | None:
     least, greatest = _plain(ends["min"], kind), _plain(ends["max"], kind)
     if pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py():
         greatest = _INFINITE
-        least = _INFINITE if least != least else least  # noqa: PLR0124 NaN where all are
+        if least == _INFINITE:
+            least = -_INFINITE
+        elif least != least:  # noqa: PLR0124 all are NaN
+            least = _INFINITE
     return ColumnRange(least, greatest, count, nulls)
 
 

@@ -8,6 +8,7 @@ from truth.cases import KEY, ORDER, PATH, Case, Question, Shape, Step
 from truth.judge import Judge
 from truth.known import KNOWN
 from truth.readers import HudiRs, RealHudi
+from truth.writers import Arrow
 
 
 def case_of(shape, steps, question):
@@ -27,6 +28,7 @@ PARTIAL_ROWS = ({KEY: "a", ORDER: 1, "c": [("k", 1)]},)
 TENTH = 0.10000000149011612  # as a float holds it
 WIDENS = {"hudistream.schema.integers.to.floats": "true"}
 APART = {"hoodie.parquet.small.file.limit": "0"}
+COLUMN_STATS = {"hoodie.metadata.index.column.stats.enable": "true"}
 ONE_BUCKET = {"hoodie.bucket.index.num.buckets": "1"}
 CASES = {
     "bounds hide NaN": (
@@ -134,5 +136,28 @@ def test_a_fault_of_a_later_hudi_is_still_there(partners, tmp_path, utc, name):
     check_fault(tmp_path, RealHudi(partners[9], "1.2.0", skips=False), OF_LATER_HUDI[name], name)
 
 
+# what Hudi 1.2.0 wrote, told by `check`
+OF_HUDI_AS_A_WRITER = {
+    "statistics that Hudi makes of NaN alone are zeros": case_of(
+        Shape(
+            version=9, kinds={KEY: "text", "c": "double"}, options={"hoodie.metadata.enable": "true", **COLUMN_STATS}
+        ),
+        [("upsert", ({KEY: "a", "c": 1.0},), {}), ("bulk_insert", ({KEY: "b", "c": math.nan},), {})],
+        Question(),
+    ),
+}
+
+
+@pytest.mark.hudi
+@pytest.mark.parametrize("name", OF_HUDI_AS_A_WRITER)
+def test_a_fault_of_hudi_as_a_writer_is_still_there(partners, tmp_path, utc, name):
+    case = OF_HUDI_AS_A_WRITER[name]
+    *ours, last = case.steps
+    judge = Judge(str(tmp_path), [], lambda path, shape: Arrow(path, shape, {"1.2.0": partners[9]}))
+    outcome = judge.run(replace(case, steps=(*ours, replace(last, by="1.2.0"))))
+    assert not outcome.differences
+    assert outcome.counts["check", name] == 1, outcome.counts
+
+
 def test_each_fault_has_a_test():
-    assert sorted(fault.name for fault in KNOWN) == sorted([*CASES, *OF_HUDI, *OF_LATER_HUDI])
+    assert sorted(fault.name for fault in KNOWN) == sorted([*CASES, *OF_HUDI, *OF_LATER_HUDI, *OF_HUDI_AS_A_WRITER])

@@ -282,7 +282,7 @@ BY_SEED = {
     "a pin that a clean did not see, layout 2": (
         "10: a reader looks for cleans behind its pin", worlds.build_slow_readers, 13, "8",
     ),
-    "two ends, layout 2": ("3: one object decides how an instant ends", worlds.build_crowd, 4, "8"),
+    "two ends, layout 2": ("3: one object decides how an instant ends", worlds.build_crowd, 5, "8"),
     "a pinned file, layout 2": ("10: cleaning reads the pins", worlds.build_readers, 11, "8"),
     "an update that archival forgot, layout 2": (
         "15: archival keeps what a batch has not seen", worlds.build_overtaken, 78, "8",
@@ -295,7 +295,7 @@ BY_SEED = {
         "15: a batch is planned from the timeline behind its request", worlds.build_slow_begin, 15, "8",
     ),
     "a view that a clean emptied": (
-        "14: a commit looks at what cleans took from its view", worlds.build_clustered, 1,
+        "14: a commit looks at what cleans took from its view", worlds.build_clustered, 9,
     ),
     "a completed file that comes back": ("4: a completed file does not come back", worlds.build_slow_batch, 60),
     "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 19),

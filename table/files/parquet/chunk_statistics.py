@@ -11,6 +11,7 @@ from table.files.parquet.field_ids import (
     LOWER_EXACT,
     NULLS,
     NUM_VALUES,
+    OLD_LOWER,
     OLD_UPPER,
     STATISTICS,
     TYPE,
@@ -108,14 +109,23 @@ def has_inexact_bound(chunk: Struct) -> bool:
     return any(number in held and held[number].value is False for number in (UPPER_EXACT, LOWER_EXACT))
 
 
-def with_upper_bound(chunk: Struct, bound: bytes) -> Struct:
-    """A chunk whose upper bound is another one, which is none of its values; without bounds it stays as it is."""
+def with_open_bounds(chunk: Struct, lowest: bytes, highest: bytes) -> Struct:
+    """A chunk whose upper bound is the highest value. Where its lower bound is the same, it gets the lowest.
+
+    Args:
+        chunk: the chunk; without bounds it stays as it is.
+        lowest: the least value of the type, encoded.
+        highest: the greatest value of the type, encoded.
+    """
     held = _statistics_of(chunk)
     if UPPER not in held:
         return chunk
-    ours: Struct = {UPPER: Field(BINARY, bound), UPPER_EXACT: Field(FALSE, False)}
-    if OLD_UPPER in held:
-        ours[OLD_UPPER] = Field(BINARY, bound)
+    ours: Struct = {UPPER: Field(BINARY, highest), UPPER_EXACT: Field(FALSE, False)}
+    if held[LOWER].value == highest:
+        ours |= {LOWER: Field(BINARY, lowest), LOWER_EXACT: Field(FALSE, False)}
+    for old, new in ((OLD_UPPER, UPPER), (OLD_LOWER, LOWER)):
+        if old in held and new in ours:
+            ours[old] = ours[new]
     meta = {**field_value(chunk, CHUNK_META), STATISTICS: Field(STRUCT, dict(sorted({**held, **ours}.items())))}
     return {**chunk, CHUNK_META: Field(STRUCT, meta)}
 

@@ -1,7 +1,8 @@
 """Bounds of float chunks that hold a NaN, for which Arrow's writer gives those of their numbers (pure).
 
 To Spark, Hudi, DuckDB and Polars NaN is greater than every number. By the bounds of the numbers they lose its rows:
-``x > 5`` passes over ``[1.0, NaN]``, and ``x <> 3`` over ``[3.0, NaN]``. So such a chunk has an infinite upper bound.
+``x > 5`` passes over ``[1.0, NaN]``, and ``x <> 3`` over ``[3.0, NaN]``. So such a chunk has an infinite upper bound,
+and where all its numbers are infinity, an infinite lower one.
 """
 
 import struct
@@ -10,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.files.parquet.chunk_statistics import with_upper_bound
+from table.files.parquet import chunk_statistics
 from table.files.parquet.dictionary_choice import leaves
 from table.files.parquet.field_ids import CHUNK_META, COLUMNS, TYPE
 from table.files.parquet.row_groups import chunk_path, chunks_of, field_value
@@ -18,7 +19,10 @@ from table.files.parquet.thrift_compact import LIST, STRUCT, Field, Items, Struc
 
 Path = tuple[bytes, ...]
 
-_INFINITE = {4: struct.pack("<f", float("inf")), 5: struct.pack("<d", float("inf"))}  # by physical type
+# physical type -> its least and its greatest value
+_ENDS = {
+    kind: (struct.pack(form, float("-inf")), struct.pack(form, float("inf"))) for kind, form in ((4, "<f"), (5, "<d"))
+}
 
 
 def find_nan(batches: Iterable[pa.Table]) -> frozenset[Path]:
@@ -61,7 +65,7 @@ def with_open_bounds(group: Struct, paths: Collection[Path]) -> Struct:
         paths: columns with a NaN.
     """
     chunks = [
-        with_upper_bound(chunk, _INFINITE[field_value(field_value(chunk, CHUNK_META), TYPE)])
+        chunk_statistics.with_open_bounds(chunk, *_ENDS[field_value(field_value(chunk, CHUNK_META), TYPE)])
         if chunk_path(chunk) in paths
         else chunk
         for chunk in chunks_of(group)

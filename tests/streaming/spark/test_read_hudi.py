@@ -208,6 +208,15 @@ def test_what_spark_takes_for_something_else_is_left_to_arrow(spark, odd_values)
         assert sorted(row.id for row in read.collect()) == ids_of_scan(odd_values, where)
 
 
+@pytest.mark.parametrize("year", [1, 99, 1500, 9999])
+def test_a_date_of_any_year_is_compared(spark, tmp_path, year):
+    path, day = str(tmp_path / "t"), date(year, 1, 1)
+    rows = {"id": ["a", "b"], "p": ["p"] * 2, "ts": pa.array([0, 1], pa.int64()), "d": [day, date(2024, 2, 29)]}
+    Engine(path).write(0, pa.table(rows), parallelism=1)
+    for where in ([("d", "=", day)], [("d", "in", [day])]):
+        assert [row.id for row in read_hudi(spark, path, where=where).collect()] == ["a"]
+
+
 def test_no_condition_on_floats_reaches_the_files(spark, tmp_path):
     """Spark passes over row groups by bounds, which leave NaN out; other columns it may use."""
     path, nan = str(tmp_path / "t"), float("nan")

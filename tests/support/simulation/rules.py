@@ -25,14 +25,16 @@ from table.services.archival.turn import Turn
 from table.services.clean import clean, judgement, plan, service
 from table.services.clustering import clustering, execution
 from table.services.compaction import compaction
+from table.services.compaction import execution as compacted
 from table.services.rollback import rollback, undo_checks
 from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
 from table.timeline import active_timeline
 from table.timeline.active_timeline import begin_instant, read_instant, request_and_list
 from table.timeline.metadata.commit import CommitMetadata
-from table.transaction import commit, commit_facts, completion, conflicts, keeper, lease
+from table.transaction import commit, commit_facts, completion, conflicts, keeper, lease, planned_clusterings
 from table.transaction.liveness import judge_writer
+from table.view import file_system_view
 from table.view.file_group import committed_instants
 from table.write import write_log
 
@@ -117,6 +119,10 @@ def _plan_from_before(storage, timeline, *rest):
 
 # cleans as another engine plans them: they do not know what a slow batch reads
 _CLEANS_OF_OTHERS = [(plan, "PENDING_WRITES", ()), (judgement, "earliest_in_use", lambda _: None)]
+
+
+# a batch does not ask whether the pending commits of others are decided
+_NO_LOOK_AT_ENDS = (commit_facts, "_load_decided", lambda *_: frozenset())
 
 
 def _read_or_nothing(storage, instant):
@@ -242,8 +248,9 @@ RULES = {
         (service, "carry_out_cleans", _clean_removes_partitions),
     ],
     "3: one object decides how an instant ends": [
-        (commit, "decide_end", _decide_alone), (rollback, "decide_end", _decide_alone),
-        (undo_checks, "decide_end", _decide_alone), (restore, "decide_end", _decide_alone),
+        *((room, "decide_end", _decide_alone) for room in (
+            commit, completion, compacted, planned_clusterings, rollback, undo_checks, restore,
+        )), _NO_LOOK_AT_ENDS,
     ],
     "4: the order of an end": [
         (commit, "carry_out_commit", _commit_first), (rollback, "carry_out_commit", _commit_first),
@@ -277,10 +284,11 @@ RULES = {
     ],
     "10: a reader looks for cleans behind its pin": [(pinned, "_is_chosen_by_clean", lambda *_: False)],
     "14: several writers commit one after another": [
-        (commit, "_settle_last", _see_nothing_last), (commit, "take_next_place", lambda *_: True),
+        (commit, "_settle_last", _see_nothing_last), (commit, "take_next_place", lambda *_: True), _NO_LOOK_AT_ENDS,
     ],
     "14: a commit looks at what cleans took from its view": [
-        (conflicts, "_is_as_new_as", lambda *_: False), *_CLEANS_OF_OTHERS,
+        (conflicts, "_is_as_new_as", lambda *_: False), (file_system_view, "find_lost", lambda *_, **__: ()),
+        *_CLEANS_OF_OTHERS,
     ],
     "14: log files of two writers have names of their own": [
         (write_log, "log_write_token", lambda token, *_, **__: token)
@@ -288,6 +296,7 @@ RULES = {
     "14: a compaction knows every write before it": [(compaction, "_check_nothing_written", _plan_beside_writes)],
     "15: archival keeps what a batch has not seen": [
         (archival, "load_unseen", lambda *_: Unseen()), (conflicts, "_find_archived", lambda _: None),
+        _NO_LOOK_AT_ENDS,
     ],
     "15: a batch is planned from the timeline behind its request": [
         (commit, "request_and_list", _plan_from_before), (archival, "load_unseen", lambda *_: Unseen()),

@@ -61,7 +61,16 @@ def _floats_became_doubles(case, _):
     return any({"float", "double"} <= kinds for kinds in _kinds(case).values())
 
 
+def _hudi_makes_statistics_of_floats(case, _):
+    by_hudi = any(step.writes and step.by not in ("first", "second") for step in case.steps)
+    return by_hudi and any(kinds & set(FLOATS) for kinds in _kinds(case).values())
+
+
 KNOWN = (
+    Known(
+        "statistics that Hudi makes of NaN alone are zeros", ("check",), "ends with nan, and the statistics with 0.0",
+        _hudi_makes_statistics_of_floats,
+    ),
     Known("bounds hide NaN", ("hudi-rs",), None, lambda c, q: _compares_floats(c, q, ("=", ">="), math.isnan)),
     Known(
         "bounds hide NaN and zeros", ("Hudi",), None,

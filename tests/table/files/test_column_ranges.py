@@ -94,6 +94,8 @@ def test_a_range_with_a_nan_ends_at_infinity():
     nan, infinite = float("nan"), float("inf")
     [mixed] = ranges_of_rows([pa.table({"d": [1.0, nan, 3.0]})], ["d"]).values()
     assert (mixed.least, mixed.greatest) == (1.0, infinite)
+    [open_at_both_ends] = ranges_of_rows([pa.table({"d": [infinite, nan]})], ["d"]).values()
+    assert (open_at_both_ends.least, open_at_both_ends.greatest) == (-infinite, infinite)
     alone = pa.table({"d": [nan, nan]})
     [stored] = ranges_of_file(pq.read_metadata(pa.BufferReader(file_of(alone))), ["d"]).values()
     for found in (stored, *ranges_of_rows([alone], ["d"]).values()):

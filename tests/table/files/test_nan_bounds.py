@@ -20,6 +20,7 @@ CASES = {
     "nan alone": ([NAN, NAN], None),
     "nulls alone": ([None, None], None),
     "infinities": ([INF, -INF], (-INF, INF)),
+    "nan and infinity": ([INF, NAN], (-INF, INF)),
     "zeros": ([0.0, -0.0], (-0.0, 0.0)),
 }
 

@@ -1,7 +1,7 @@
 """Translates the condition of a scan to Spark, so that Spark pushes it down into the files."""
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -16,6 +16,8 @@ from table.keys.sql_text import quote_name
 from table.scan.change_range import ChangeRange
 from table.scan.predicate import Where, typed_terms
 from table.schema.avro_schema import COMMIT_TIME
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def spark_condition(
@@ -75,5 +77,7 @@ def _is_in(column: Column, values: Sequence[Any]) -> Column:
 
 
 def _literal(value: Any) -> Column:
-    # PySpark hands a date to the JVM by `strftime`, which leaves the zeros of a year before 1000 out
-    return F.lit(value.isoformat()).cast("date") if type(value) is date else F.lit(value)
+    """A literal. PySpark would take dates and times to the JVM by its old classes, which have another calendar."""
+    if isinstance(value, datetime):
+        return F.timestamp_micros(F.lit((value - _EPOCH) // timedelta(microseconds=1)))
+    return F.lit(value.isoformat()).cast("date") if isinstance(value, date) else F.lit(value)

@@ -209,12 +209,14 @@ def test_what_spark_takes_for_something_else_is_left_to_arrow(spark, odd_values)
 
 
 @pytest.mark.parametrize("year", [1, 99, 1500, 9999])
-def test_a_date_of_any_year_is_compared(spark, tmp_path, year):
+def test_dates_and_times_of_any_year_are_compared(spark, tmp_path, year):
     path, day = str(tmp_path / "t"), date(year, 1, 1)
+    time = datetime(year, 1, 1, 12, tzinfo=timezone.utc)
     rows = {"id": ["a", "b"], "p": ["p"] * 2, "ts": pa.array([0, 1], pa.int64()), "d": [day, date(2024, 2, 29)]}
+    rows["t"] = pa.array([time, datetime(2024, 2, 29, tzinfo=timezone.utc)], pa.timestamp("us", "UTC"))
     Engine(path).write(0, pa.table(rows), parallelism=1)
-    for where in ([("d", "=", day)], [("d", "in", [day])]):
-        assert [row.id for row in read_hudi(spark, path, where=where).collect()] == ["a"]
+    for where in ([("d", "=", day)], [("d", "in", [day])], [("t", "=", time)], [("t", "in", [time])]):
+        assert [row.id for row in read_hudi(spark, path, columns=["id"], where=where).collect()] == ["a"]
 
 
 def test_no_condition_on_floats_reaches_the_files(spark, tmp_path):

@@ -24,6 +24,7 @@ from table.scan.predicate import Where
 from table.scan.rows_beside import check_no_rows_beside, identity_of
 from table.scan.scan import make_scan
 from table.snapshot import Snapshot
+from table.timeline.change import Change
 
 log = get_logger("hudistream.sink")
 
@@ -210,7 +211,8 @@ class ArrowSink(TableSink):
 
         def check(_: PendingBatch) -> None:
             """What came since the look is judged before the commit."""
-            if HudiTable.open(self._path, self._storage_options).load_timeline().committed_times != seen:
+            now = HudiTable.open(self._path, self._storage_options).load_timeline().committed_times
+            if not Change.between(seen, now).is_none:
                 check_no_rows_beside(table, where, keys)
 
         summary = self._write(found.select(columns), batch_id, Operation.DELETE, (check,))

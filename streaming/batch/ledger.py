@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from table.errors import WriteConflictError
 from table.snapshot import Snapshot
+from table.timeline.change import Change
 from table.transaction.checkpoint import (
     OUR_KEY,
     SINK_KEY,
@@ -65,20 +66,18 @@ class BatchLedger:
         self._archive_read_until = first
 
     def _load_active(self, snapshot: Snapshot) -> dict[str, CommittedBatch]:
-        archived = False
+        is_behind = False
         writes = snapshot.timeline.completed_writes
-        unread = [one for one in writes if one.time not in self._active]
-        for instant, outline in snapshot.commits.find_outlines(unread):
+        change = Change.between(self._active, snapshot.timeline.committed_times)
+        for instant, outline in snapshot.commits.find_outlines([one for one in writes if one.time in change.came]):
             if outline is None:
-                archived = True  # the instant was archived after the timeline was listed: read the archive again
+                is_behind = True  # the instant was archived after the timeline was listed: read the archive again
                 continue
             self._active[instant.time] = checkpoints_of_commit(outline.extra, outline.operation)
-        known = {one.time: self._active[one.time] for one in writes if one.time in self._active}
-        first = min(known, default="")
-        left = [self._active[time] for time in sorted(self._active) if time < first]
+        left = [self._active[time] for time in sorted(change.archived)]
         self._retired = merge_checkpoints([self._retired, *left])
-        self._active = known
-        if archived:
+        self._active = {one.time: self._active[one.time] for one in writes if one.time in self._active}
+        if is_behind:
             self._archive_read_until = None
             self._load_archived(snapshot)
         return self._merge_active()

@@ -53,6 +53,7 @@ from table.schema.avro_schema import schema_json
 from table.services.rollback.under_way import under_way
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
+from table.timeline.change import Change
 from table.timeline.commit_cache import CommitCache
 from table.timeline.metadata.commit import CommitMetadata
 from table.transaction.commit import begin_commit, complete_commit, withdraw_commit
@@ -297,7 +298,7 @@ class MicroBatchWriter:
         pending = begin_commit(snapshot, operation.hudi_name, identity, self.lease, action)
         stack.enter_context(self._under_way(pending, identity))
         # other writers may have committed or archived instants meanwhile
-        if pending.seen.timeline.committed_times != snapshot.timeline.committed_times:
+        if not Change.between(snapshot.timeline.committed_times, pending.seen.timeline.committed_times).is_none:
             agreed = agree_again(options, pending.seen, columns, profiles)
         scene = self._look_around(options, pending, agreed.profile, index)
         plan = plan_tasks(options, snapshot.config, agreed.profile, agreed.schema, scene, batch.workers.parallelism)

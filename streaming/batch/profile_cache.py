@@ -26,6 +26,7 @@ from table.files.base.stored_file import read_footer_bytes
 from table.log import get_logger
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
+from table.timeline.change import came_and_went
 from table.timeline.instant import WRITE_ACTIONS, Action
 
 FOOTERS_SAMPLED = 3
@@ -77,9 +78,8 @@ class ProfileCache:
         """Applies the commits that the profile has not seen; None if the profile has to be built again."""
         timeline = snapshot.timeline
         unseen = profile.find_unseen(timeline.committed_times, in_order=self._in_order)
-        oldest = timeline.first_active_time or ""
-        if unseen is None or any(time < oldest for time in self._pending - profile.seen):
-            return None  # a write that was pending may have been committed and archived since
+        if unseen is None or came_and_went(self._pending - profile.seen, timeline.committed_times):
+            return None
         for instant in timeline.completed_writes:
             if instant.time not in unseen:
                 continue

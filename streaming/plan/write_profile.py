@@ -14,6 +14,7 @@ from table.files.bloom.bloom_filter import filter_bytes_per_key
 from table.files.names import BASE_FILE_EXTENSION, parse_base_file, parse_log_file
 from table.options.write_options import WriteOptions
 from table.storage.interface import join
+from table.timeline.change import Change
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 
@@ -98,19 +99,13 @@ class WriteProfile:
                 Two writes that ran at the same time have no file group in common, so either may be applied first.
 
         Returns:
-            None where the profile has to be built again. Either a write that it includes was rolled back, or the newest
-            write that it includes left the timeline (later writes may have left, too), or, if `in_order`, a write
-            appeared that is older than the newest one included. Archived writes that are older than the active timeline
-            do not matter.
+            None where the profile has to be built again: a write that it includes was undone, writes may have come and
+            gone, or, if `in_order`, a write came late. Archived writes do not matter.
         """
-        oldest = min(committed, default="")
-        if any(time >= oldest and time not in committed for time in self.seen):
+        change = Change.between(self.seen, committed)
+        if change.undone or (change.came and not change.is_gapless) or (in_order and change.late):
             return None
-        unseen = committed - self.seen
-        newest = max(self.seen, default="")
-        if unseen and (newest not in committed or (in_order and min(unseen) < newest)):
-            return None
-        return unseen
+        return change.came
 
 
 def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int | None:

@@ -16,6 +16,7 @@ from table.hudi_table import HudiTable
 from table.options.catalog_settings import ManifestFor
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, join
+from table.timeline.change import Change
 from table.view.file_group import BaseFile
 
 _TRIES = 5
@@ -82,7 +83,7 @@ def write_manifest(table: HudiTable, reader: ManifestFor, log: DeltaLog | None =
     for _ in range(_TRIES):
         snapshot = Snapshot.load(table)
         done = _write_delta(snapshot, log) if reader is ManifestFor.DELTA else _write(snapshot, reader)
-        if Snapshot.load(table).timeline.committed_times == snapshot.timeline.committed_times:
+        if Change.between(snapshot.timeline.committed_times, Snapshot.load(table).timeline.committed_times).is_none:
             break
     return done
 

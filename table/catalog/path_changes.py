@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from table.timeline.change import Change
 from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.timeline import Timeline
@@ -56,7 +57,8 @@ def are_told(timeline: Timeline, since: str, beyond: str = "") -> bool:
         beyond: later writes that are registered, as `written_beyond` gives them.
     """
     registered = {since, *(beyond.split(",") if beyond else ())}
-    return registered <= timeline.committed_times
+    change = Change.between(registered, timeline.committed_times)
+    return not (change.archived or change.undone)
 
 
 def find_path_changes(writes: Iterable[tuple[Instant, CommitMetadata]]) -> PathChanges:

@@ -24,6 +24,7 @@ from table.scan.plan import ScanPlan, each_at_once, plan_scan
 from table.scan.predicate import parse_where
 from table.scan.read_slice import deletion_named, read_slice
 from table.schema.avro_schema import RECORD_KEY
+from table.timeline.change import Change
 from table.view.file_group import FileSlice
 
 _INDEX_PAYS = 32  # files: the index has ten file groups or more, and each costs some requests
@@ -91,7 +92,7 @@ def _by_index(table: HudiTable, plan: ScanPlan, keys: pa.Array) -> ScanPlan | No
     try:
         seen = see_record_index(table.storage, table.config, table.known_lists)
         now = table.load_timeline()
-        if now.committed_times != plan.context.committed.times:
+        if not Change.between(plan.context.committed.times, now.committed_times).is_none:
             return None
         places = seen.as_of(now).find(keys).values()
     except Failures as error:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from table.files.names import parse_base_file, parse_log_file
 from table.storage.interface import join
+from table.timeline.change import Change
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 
 if TYPE_CHECKING:
@@ -261,8 +262,8 @@ class FollowedNames:
             CorruptFileError: the file of a commit is damaged.
         """
         times, first = timeline.committed_times, timeline.first_active_time
-        if first is None or any(time >= first and time not in times for time in self._seen):
-            self._seen, self._named = frozenset(), NamedFiles()  # a write that was known was undone
+        if Change.between(self._seen, times).undone:
+            self._seen, self._named = frozenset(), NamedFiles()
         before, unseen = self._named, [one for one in timeline.completed_writes if one.time not in self._seen]
         found = {instant.time: files for instant, files in commits.find_named(unseen) if files is not None}
         if found:

@@ -11,8 +11,9 @@ from table.references.undone import load_rolled_back_time
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import find_instant, read_instant
+from table.timeline.change import Change
 from table.timeline.end_record import find_end
-from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.compaction import decode_compaction_plan
@@ -64,8 +65,7 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
     storage, timeline, seen = snapshot.storage, snapshot.timeline, pending.seen.timeline
     passed = _load_passed(snapshot, pending, metadata)
     fresh = timeline.files - seen.files
-    written = (i for i in fresh if i.is_completed and i.action in WRITE_ACTIONS)
-    newer = sorted(written, key=timeline.layout.visible_since)
+    change = Change.between(seen.committed_times, timeline.committed_times)
     # those that were not completed when the commit began
     rollbacks, restores, cleans = (
         [i for i in timeline if i.action is action and not (i.is_completed and i not in fresh)]
@@ -86,14 +86,14 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
         rolled_back=frozenset(_load_undone(snapshot, i) for i in rollbacks),
         restored=bool(restores),
         seen=seen.committed_times,
-        missing=missing_since(seen, timeline),
+        missing=change.undone,
         cleaned=frozenset(cleaned),
         compactions=frozenset(instant.time for instant in pending.compactions) | passed,
         scheduled=_load_scheduled(snapshot, pending) - passed,
         clustered=load_clustered(snapshot, apart_from=pending.time),
         withdrawn=frozenset(i.time for i in pending.compactions if not _is_there(timeline, i)),
         decided=_load_decided(snapshot, pending),
-        others={i.time: snapshot.commits.read(i) for i in newer},
+        others={i.time: snapshot.commits.read(i) for i in timeline.completed_writes if i.time in change.came},
         config_before=pending.seen.config,
         config_now=load_table_config(storage),
         looks=pending.looks,
@@ -166,15 +166,6 @@ def _is_there(timeline: Timeline, compaction: Instant) -> bool:
 def _base_file_of(stat: WriteStat) -> str | None:
     """The base file that a stat's file continues, or that its log records change."""
     return stat.prev_base_file or stat.extra.get("baseFile")
-
-
-def missing_since(before: Timeline, now: Timeline) -> frozenset[str]:
-    """Completed writes in `before` that are not in `now`, without the oldest ones, which archival took."""
-    first = now.first_active_time
-    lost = before.committed_times - now.committed_times
-    if first is None:
-        return lost
-    return frozenset(time for time in lost if time > first)
 
 
 def load_cleaned(storage: Storage, clean: Instant) -> frozenset[str]:

@@ -18,6 +18,7 @@ from table.metadata_table.changes import Written, changes_of_commit
 from table.services.clean.plan import PENDING_WRITES
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo
+from table.timeline.change import Change
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.clean import CleanMetadata
 from table.timeline.timeline import Timeline
@@ -35,7 +36,6 @@ class Followed:
 
     Attributes:
         writes: times of the completed writes.
-        first: the first of them.
         pending: times of the writes that are not completed.
         cleans: times of the completed cleans.
         undoing: times of rollbacks and restores in any state.
@@ -44,7 +44,6 @@ class Followed:
     """
 
     writes: frozenset[str]
-    first: str | None
     pending: frozenset[str]
     cleans: frozenset[str]
     undoing: frozenset[str]
@@ -56,7 +55,6 @@ class Followed:
         """That part of a timeline."""
         return Followed(
             timeline.committed_times,
-            timeline.first_active_time,
             frozenset(instant.time for instant in timeline.pending_of(*PENDING_WRITES)),
             frozenset(instant.time for instant in timeline.completed_of(Action.CLEAN)),
             frozenset(instant.time for instant in timeline.instants if instant.action in _UNDOING),
@@ -67,20 +65,18 @@ class Followed:
     def leads_to(self, now: "Followed") -> bool:
         """Whether the instants that are new in `now` tell all that happened to committed files since (pure).
 
-        Not so where commits were undone, or where archival may have retired instants that were never seen here. It
-        takes the oldest first. So it has taken no write and no clean that is newer than one which is still there, but
-        for a write that was pending and completed late.
+        Not so where commits were undone, or where archival may have retired instants that were never seen here.
         """
-        gone = self.writes - now.writes
+        writes, cleans = Change.between(self.writes, now.writes), Change.between(self.cleans, now.cleans)
         return (
             self.layout == now.layout
             and not (self.is_undoing or now.is_undoing)
             and now.undoing <= self.undoing
-            and max(self.writes, default=None) in now.writes
-            and max(self.cleans, default=None) in now.cleans
+            and writes.is_gapless
+            and cleans.is_gapless
+            and not writes.undone
             and self.pending <= now.pending | now.writes
-            and all(now.first is not None and time < now.first for time in gone)
-            and len(now.writes - self.writes) <= MOST_COMMITS
+            and len(writes.came) <= MOST_COMMITS
         )
 
 

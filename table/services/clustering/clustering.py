@@ -29,6 +29,7 @@ from table.services.rewriting import Rewriting
 from table.services.rollback.under_way import under_way
 from table.services.runner import PieceRunner
 from table.snapshot import Snapshot
+from table.timeline.change import Change
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.clustering import OPERATION, ClusteringPlan, encode_clustering_plan
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
@@ -214,7 +215,7 @@ def check_nothing_came(planned_from: Timeline, now: Timeline) -> None:
     Raises:
         WriteConflictError: they did.
     """
-    if now.committed_times != planned_from.committed_times:
+    if not Change.between(planned_from.committed_times, now.committed_times).is_none:
         raise WriteConflictError("commits came while the clustering was planned: it can be run again")
 
 

@@ -31,6 +31,7 @@ from table.services.compaction.runner import runner_of
 from table.snapshot import Snapshot
 from table.takes_path import takes_path
 from table.timeline.active_timeline import delete_instant_file, request_and_list
+from table.timeline.change import Change
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.compaction import encode_compaction_plan
 from table.timeline.timeline import Timeline
@@ -224,5 +225,5 @@ def _check_nothing_written(planned_from: Timeline, now: Timeline, mine: Instant)
     for other in now.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
         if other.time != mine.time:
             raise WriteConflictError(f"the compaction {other.time} was planned at the same time as {mine.time}")
-    for time in sorted(now.committed_times - planned_from.committed_times):
+    for time in sorted(Change.between(planned_from.committed_times, now.committed_times).came):
         raise WriteConflictError(f"{time} was committed while a compaction was planned, which does not know of it")

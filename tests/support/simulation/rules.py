@@ -300,7 +300,7 @@ RULES = {
     ],
     "15: a batch is planned from the timeline behind its request": [
         (commit, "request_and_list", _plan_from_before), (archival, "load_unseen", lambda *_: Unseen()),
-        (conflicts, "_find_archived", lambda _: None),
+        (conflicts, "_find_archived", lambda _: None), _NO_LOOK_AT_ENDS,
     ],
     "15: what is retired was read": [
         (Turn, "take", lambda _: None), (Turn, "check", lambda _: None), (Turn, "release", lambda _: None),

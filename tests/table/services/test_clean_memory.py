@@ -121,15 +121,15 @@ def at(*numbers):
     [
         ({}, True),
         ({"writes": at(1, 2, 3, 4), "cleans": at(4, 5)}, True),
-        ({"writes": at(2, 3), "first": "2"}, True),  # archival
+        ({"writes": at(2, 3)}, True),  # archival
         ({"undoing": frozenset()}, True),  # archival
         ({"pending": at(8), "writes": at(1, 2, 3, 7)}, True),
         ({"pending": at(8)}, False),  # one was completed and archived
         ({"cleans": at(5, 6)}, False),  # more of them may have been archived
         ({"is_undoing": True}, False),
-        ({"writes": at(1, 2), "first": "1"}, False),  # the newest was undone, or all that was known is archived
-        ({"writes": at(4, 5), "first": "4"}, False),
-        ({"writes": at(1, 3), "first": "1"}, False),  # one in the middle is gone, and not by archival
+        ({"writes": at(1, 2)}, False),  # the newest was undone, or all that was known is archived
+        ({"writes": at(4, 5)}, False),
+        ({"writes": at(1, 3)}, False),  # one in the middle is gone, and not by archival
         ({"undoing": at(9, 10)}, False),
         ({"layout": 2}, False),
         ({"writes": at(1, 2, 3, *range(100, 100 + known_folders.MOST_COMMITS))}, True),
@@ -137,7 +137,7 @@ def at(*numbers):
     ],
 )
 def test_what_a_timeline_tells_of_the_files_since_another_one(now, leads):
-    before = Followed(at(1, 2, 3), "1", at(7), at(4), at(9), False, 1)
+    before = Followed(at(1, 2, 3), at(7), at(4), at(9), False, 1)
     assert before.leads_to(replace(before, **now)) is leads
 
 

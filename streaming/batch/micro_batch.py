@@ -302,7 +302,7 @@ class MicroBatchWriter:
             agreed = agree_again(options, pending.seen, columns, profiles)
         scene = self._look_around(options, pending, agreed.profile, index)
         plan = plan_tasks(options, snapshot.config, agreed.profile, agreed.schema, scene, batch.workers.parallelism)
-        tell_small_files(self.table, plan.small_files)
+        tell_small_files(self.table, plan)
         pending = replace(pending, looks=plan.changes is not None or operation.replaces, widens_order=agreed.widens)
         if self._quarantine is not None:
             key = table_key(self.table, snapshot.config.name)

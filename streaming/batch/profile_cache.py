@@ -6,7 +6,8 @@ from itertools import islice
 
 from streaming.batch.walk_table import walk_table
 from streaming.plan.bucket_assigner import LiveFile
-from streaming.plan.live_files import LiveFiles, live_files_of
+from streaming.plan.live_files import live_files_of
+from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.plan.write_profile import (
     COMMITS_REMEMBERED,
@@ -160,14 +161,14 @@ class ProfileCache:
         self._profile = None
 
 
-def tell_small_files(table: str, small_files: LiveFiles) -> None:
+def tell_small_files(table: str, plan: TaskPlan) -> None:
     """Logs the small files that a batch fills first (UpsertPartitioner.assignInserts), for twenty paths at most.
 
     Args:
         table: address of the table, for the log.
-        small_files: of the paths that the driver knows. Paths that a task lists are not logged.
+        plan: with the files of the paths that the driver knows. Paths that a task lists are not logged.
     """
-    for path in islice(small_files, PATHS_TOLD):
-        files = {file.file_id: file.size_bytes for file in small_files.of(path) or ()}
+    for path in islice(plan.known_files, PATHS_TOLD):
+        files = {file.file_id: file.size_bytes for file in plan.small_files_of(path)}
         if files:
             log.debug("small_files_found", table=table, partition_path=path, size_bytes=files)

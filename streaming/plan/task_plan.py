@@ -7,7 +7,7 @@ from enum import Enum
 import pyarrow as pa
 
 from streaming.plan import columns
-from streaming.plan.bucket_assigner import AssignRules
+from streaming.plan.bucket_assigner import AssignRules, LiveFile, find_small_files
 from streaming.plan.live_files import LiveFiles
 from streaming.plan.quarantine import Quarantine
 from streaming.plan.routes import Routes
@@ -145,6 +145,20 @@ class TaskPlan:
         if self.changes is None:
             return Pipeline.APPEND
         return Pipeline.TAGGED_UPSERT if self.changes.apart else Pipeline.UPSERT
+
+    @property
+    def known_files(self) -> LiveFiles:
+        """Files of the paths that no task lists: the small ones alone where the batch only adds rows."""
+        return self.small_files if self.changes is None else self.changes.files
+
+    def small_files_of(self, path: str) -> tuple[LiveFile, ...]:
+        """The files of such a path that new rows go into first, smallest first; none with a bucket index."""
+        files = self.known_files.of(path) or ()
+        if self.changes is None:
+            return files
+        if self.changes.is_bucket or self.needs_keys_only:
+            return ()
+        return find_small_files((one for one in files if (path, one.file_id) not in self.clustered), self.rules)
 
     @property
     def tagged_schema(self) -> pa.Schema:

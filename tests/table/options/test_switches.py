@@ -313,10 +313,11 @@ def test_a_clean_by_hand_rolls_back_what_dead_writers_of_several_left(tmp_path, 
     assert read_table(path).num_rows == 3
 
 
-def test_the_log_names_the_small_files_that_a_batch_fills(tmp_path, monkeypatch):
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_the_log_names_the_small_files_that_a_batch_fills(tmp_path, monkeypatch, operation):
     told = []
     monkeypatch.setattr(profile_cache.log, "debug", lambda event, **fields: told.append((event, fields)))
-    engine = Engine(str(tmp_path / "t"))
+    engine = Engine(str(tmp_path / "t"), {"hoodie.datasource.write.operation": operation})
     engine.write(0, rows(range(3), lambda _: "p"))
     engine.write(1, rows(range(3, 6), lambda _: "p"))
     engine.writer.stop()

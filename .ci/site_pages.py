@@ -1,4 +1,4 @@
-"""Pages of the site that are made from the code: options, command line, benchmarks, changelog, list of decisions.
+"""Pages of the site that are made from the code: options, command line, benchmarks, changelog.
 
 A hook of MkDocs (`mkdocs.yml`). Each function that ends in ``_page`` returns Markdown; tests call them, too.
 """
@@ -15,7 +15,6 @@ from unittest import mock
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-DECISIONS = "decisions"
 SCRIPTS = ROOT / "build" / "site-scripts"  # `make docs` puts them there
 
 
@@ -329,25 +328,6 @@ def changelog_page() -> str:
     return (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](../")
 
 
-def decision_titles() -> dict[str, str]:
-    """File name -> title of each decision record, in order."""
-    titles = {}
-    for path in sorted((ROOT / "docs" / DECISIONS).glob("[0-9]*.md")):
-        titles[path.name] = path.read_text().splitlines()[0].removeprefix("# ")
-    return titles
-
-
-def decisions_page() -> str:
-    """All decision records."""
-    lines = [
-        "# Decisions",
-        "",
-        "Each record gives the context, the decision, what was refused, and the consequences.",
-        "",
-    ]
-    return "\n".join([*lines, *(f"- [{title}]({name})" for name, title in decision_titles().items()), ""])
-
-
 PAGES: dict[str, Callable[[], str]] = {
     "reference/options.md": options_page,
     "reference/defaults.md": defaults_page,
@@ -355,7 +335,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "guides/troubleshooting.md": troubleshooting_page,
     "reference/benchmarks.md": benchmarks_page,
     "reference/changelog.md": changelog_page,
-    f"{DECISIONS}/index.md": decisions_page,
 }
 
 

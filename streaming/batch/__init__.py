@@ -1,1 +1,5 @@
-"""One micro-batch after another, on the driver."""
+"""One micro-batch after another, on the driver.
+
+A new check of a batch before it is planned goes into `agreement.py`; what it tells users into `upkeep_summary.py` or
+`streaming.metrics`. `services.py` starts the services that follow a commit, `service_run.py` beside it runs them.
+"""

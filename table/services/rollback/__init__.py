@@ -1,1 +1,5 @@
-"""Rollback."""
+"""Rollback.
+
+`plan.py` lists the files of a failed write by their markers, `undone_files.py` those of an undone commit by a
+listing.
+"""

@@ -1,4 +1,8 @@
-"""Locks of a table that several writers share, by the protocols of Hudi's own lock providers."""
+"""Locks of a table that several writers share, by the protocols of Hudi's own lock providers.
+
+A new provider is a `PatientLock` beside the others, entered in `make_lock.py`; its rules in a pure module, its
+options in `table.options.lock_settings`. `guarded` in `table.transaction.lock` takes the lock.
+"""
 
 from table.options.lock_settings import LockProvider, LockSettings
 from table.transaction.locks.make_lock import make_lock

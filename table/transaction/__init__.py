@@ -1,7 +1,6 @@
 """The transaction of one commit: lease, locks, conflicts, completion.
 
-How long a hold counts is `HeartbeatSettings.expiry_ms` in `table.options.groups`. Its age is judged by
-`may_take_over` in `lease.py` for the lease, in `holder.py` for tools, in `heartbeat.py` for instants, and in
-`membership.py` for several writers; archival's turn in `table.services.archival.turn`. Whether a writer may be
-undone: `liveness.py` (pure).
+How long a sign of life counts is `HeartbeatSettings.expiry_ms` in `table.options.groups`; whether it still does,
+`still_counts` in `signs.py` says for leases, heartbeats, members and archivals. `may_take_over` in `lease.py` (pure)
+decides who gets the table, `liveness.py` (pure) whether a writer may be undone.
 """

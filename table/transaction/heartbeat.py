@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 from table.options.groups import HeartbeatSettings
 from table.storage.interface import METAFOLDER, Storage, join
+from table.transaction.signs import still_counts
 from table.version import VERSION
 
 HEARTBEAT_FOLDER = join(METAFOLDER, ".heartbeat")
@@ -118,12 +119,12 @@ def sweep_heartbeats(
     for entry in storage.list_dir(HEARTBEAT_FOLDER):
         if entry.name in pending:
             continue
-        expired = now_ms - entry.modified_ms > settings.expiry_ms + storage.time_granularity_ms
+        counts = still_counts(now_ms - entry.modified_ms, settings.expiry_ms, storage.time_granularity_ms)
         try:
             writer = decode_identity(storage.read(heartbeat_path(entry.name)))
         except FileNotFoundError:
             continue
-        if expired or (writer is not None and writer.owner and not shared):
+        if not counts or (writer is not None and writer.owner and not shared):
             delete_heartbeat(storage, entry.name)
 
 
@@ -142,7 +143,7 @@ def find_live_writer(
     """
     for entry in storage.list_dir(HEARTBEAT_FOLDER):
         if entry.name == instant_time:
-            if now_ms - entry.modified_ms > settings.expiry_ms + storage.time_granularity_ms:
+            if not still_counts(now_ms - entry.modified_ms, settings.expiry_ms, storage.time_granularity_ms):
                 return None
             try:
                 return decode_identity(storage.read(heartbeat_path(instant_time))) or WriterIdentity("")

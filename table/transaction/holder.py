@@ -6,7 +6,7 @@ from table.options.groups import HeartbeatSettings
 from table.storage.interface import Storage
 from table.transaction.lease import find_holder
 from table.transaction.lease_record import LeaseRecord, is_dead_here
-from table.transaction.signs import read_age_ms
+from table.transaction.signs import read_age_ms, still_counts
 
 
 @dataclass(frozen=True)
@@ -40,4 +40,5 @@ def find_standing_holder(storage: Storage, settings: HeartbeatSettings) -> Holde
     if record is None or record.is_released:
         return Holder(record)
     age_ms = read_age_ms(storage, record.identity.owner if record.identity is not None else None)
-    return Holder(record, age_ms, age_ms is not None and age_ms <= settings.expiry_ms and not is_dead_here(record))
+    counts = still_counts(age_ms, settings.expiry_ms, storage.time_granularity_ms)
+    return Holder(record, age_ms, counts and not is_dead_here(record))

@@ -42,7 +42,7 @@ from table.transaction.lease_record import (
 )
 from table.transaction.liveness import Beside
 from table.transaction.register import Register
-from table.transaction.signs import forget_sign, list_signs, measure_age_ms
+from table.transaction.signs import forget_sign, list_signs, measure_age_ms, still_counts
 
 LEASE_FOLDER = join(OWN_FOLDER, "lease")
 COMMANDS = "hudistream "
@@ -63,6 +63,7 @@ def may_take_over(
     me: WriterIdentity,
     age_ms: Callable[[str | None], int | None],
     expiry_ms: int,
+    granularity_ms: int,
     is_over: Callable[[WriterIdentity], bool] = lambda _: False,
 ) -> bool:
     """Whether a table is free for a writer (pure, but for the functions that it is given).
@@ -78,13 +79,13 @@ def may_take_over(
         me: the writer that wants the table.
         age_ms: tells how long ago an owner gave a sign; for None, how long ago any other writer gave one.
         expiry_ms: how long a lease lasts.
+        granularity_ms: as of `still_counts`.
         is_over: tells whether the streaming query of a writer in this process has ended.
     """
     if holder is None or holder.is_released:
         return True
     if holder.identity is None:
-        youngest = age_ms(None)
-        return youngest is None or youngest > expiry_ms
+        return not still_counts(age_ms(None), expiry_ms, granularity_ms)
     if holder.identity.owner == me.owner:
         return True
     if holder.identity.is_same_stream(me) or is_dead_here(holder):
@@ -92,8 +93,7 @@ def may_take_over(
     here = _OF_THIS_PROCESS.get(holder.identity.owner)
     if here is not None and not here.is_of_parent and not here.is_busy and is_over(holder.identity):
         return True
-    age = age_ms(holder.identity.owner)
-    return age is None or age > expiry_ms
+    return not still_counts(age_ms(holder.identity.owner), expiry_ms, granularity_ms)
 
 
 # owner -> the lease, for writers of this process
@@ -191,9 +191,9 @@ class Lease:
         storage = self._storage
         for _ in range(_TRIES):
             holder = find_holder(storage)
-            expiry_ms = self._settings.expiry_ms + storage.time_granularity_ms
             ages = partial(measure_age_ms, storage, me=self.owner)
-            if not may_take_over(holder, identity, ages, expiry_ms, self.is_over):
+            lasts = self._settings.expiry_ms, storage.time_granularity_ms
+            if not may_take_over(holder, identity, ages, *lasts, self.is_over):
                 assert holder is not None
                 raise TableHeldError(
                     f"the table {storage.base_uri!r} is being written by a live writer, {describe_holder(holder)}; "

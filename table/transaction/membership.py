@@ -26,7 +26,7 @@ from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease, find_holder
 from table.transaction.lease_record import LeaseRecord
 from table.transaction.liveness import Beside
-from table.transaction.signs import forget_sign, give_sign, list_signs
+from table.transaction.signs import forget_sign, give_sign, list_signs, still_counts
 from table.version import SIGN
 
 SHARED = "several-writers"
@@ -140,8 +140,8 @@ class Membership(Lease):
         """Owners whose sign of life is younger than a lease, counted from the newest sign of all."""
         entries = list_signs(self._storage)
         newest = max(entries.values(), default=0)
-        oldest = newest - self._settings.expiry_ms - self._storage.time_granularity_ms
-        return {name for name, beat in entries.items() if beat >= oldest and name != SHARED}
+        lasts = self._settings.expiry_ms, self._storage.time_granularity_ms
+        return {name for name, beat in entries.items() if still_counts(newest - beat, *lasts) and name != SHARED}
 
     def ask_for_turn(self) -> None:
         """Asks the other members to begin no batch until this one is written: otherwise a fast writer always wins."""

@@ -12,6 +12,17 @@ from table.version import SIGN
 ALIVE_FOLDER = join(OWN_FOLDER, "alive")
 
 
+def still_counts(age_ms: int | None, expiry_ms: int, granularity_ms: int) -> bool:
+    """Whether a sign of life is young enough: of a writer, of an instant, of an archival (pure).
+
+    Args:
+        age_ms: of the sign; None: there is none.
+        expiry_ms: how long it counts.
+        granularity_ms: to which the store rounds the times of its files (`Storage.time_granularity_ms`).
+    """
+    return age_ms is not None and age_ms <= expiry_ms + granularity_ms
+
+
 def list_signs(storage: Storage) -> dict[str, int]:
     """Owner -> time of its last sign, in milliseconds of the store's clock."""
     return {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}

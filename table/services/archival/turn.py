@@ -21,6 +21,7 @@ from table.log import get_logger
 from table.storage.interface import OWN_FOLDER, Storage, join
 from table.transaction.lease_record import is_process_dead, this_machine, this_process
 from table.transaction.register import Entry, Register
+from table.transaction.signs import still_counts
 from table.version import SIGN, VERSION
 
 TURN_FOLDER = join(OWN_FOLDER, "archiving")
@@ -114,7 +115,8 @@ class Turn:
         now_ms = times.pop(_sign_name(self._owner), 0)
         names = [name for name in times if name.startswith(_SIGN)] if holder is None else [_sign_name(holder.owner)]
         youngest = max((times[name] for name in names if name in times), default=None)
-        return youngest is None or now_ms - youngest > EXPIRY_MS + self._storage.time_granularity_ms
+        age_ms = now_ms - youngest if youngest is not None else None
+        return not still_counts(age_ms, EXPIRY_MS, self._storage.time_granularity_ms)
 
     def check(self) -> None:
         """Gives a sign of life when it is time for one, and looks whether this archival still has the turn.

@@ -104,7 +104,7 @@ def test_an_unreadable_holder_lives_as_long_as_any_writer_gives_a_sign(youngest_
         asked.append(owner)
         return youngest_ms
 
-    assert may_take_over(decode_lease(1, b"?"), WHO, age_ms, 10_000) is free
+    assert may_take_over(decode_lease(1, b"?"), WHO, age_ms, 9_000, 1_000) is free
     assert asked == [None]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.liveness import Standing, judge_writer
+from table.transaction.signs import still_counts
 
 ME = WriterIdentity("s", "q", "me")
 
@@ -23,3 +24,11 @@ ME = WriterIdentity("s", "q", "me")
 )
 def test_a_writer_is_judged_by_its_heartbeat_and_by_who_holds_the_lease(live, shared, expected):
     assert judge_writer(live, ME, shared=shared) is expected
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "granularity_ms", "counts"),
+    [(None, 0, False), (0, 0, True), (1000, 0, True), (1001, 0, False), (2000, 1000, True), (2001, 1000, False)],
+)
+def test_a_sign_of_life_counts_until_it_expires_by_the_times_of_the_store(age_ms, granularity_ms, counts):
+    assert still_counts(age_ms, 1000, granularity_ms) is counts

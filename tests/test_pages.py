@@ -257,11 +257,14 @@ def test_each_kind_of_finding_is_in_the_guide():
     assert {kind.value for kind in Kind} <= described
 
 
-def test_each_row_of_the_page_of_reports_names_a_test_that_exists():
-    page = (ROOT / "docs" / "concepts" / "reported.md").read_text()
-    rows = [row for row in re.findall(r"^\| (.*) \|$", page, re.MULTILINE) if not row.endswith(("| test", "|---"))]
-    assert len(rows) > 20
-    for row in rows:
+def test_each_row_of_reports_and_objections_names_a_test_that_exists():
+    reported, objections = (ROOT.joinpath("docs", "concepts", f"{name}.md") for name in ("reported", "objections"))
+    pages = reported.read_text(), objections.read_text().partition("## ")[0]
+    found = [re.findall(r"^\| (.*) \|$", page, re.MULTILINE) for page in pages]
+    rows = [[row for row in rows if not row.endswith(("| test", "|---"))] for rows in found]
+    assert len(rows[0]) > 20
+    assert len(rows[1]) == 7
+    for row in [*rows[0], *rows[1]]:
         named = re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", row.rpartition(" | ")[2])
         assert named, f"names no test: {row}"
         tree = ast.parse((ROOT / named[1]).read_text())

@@ -1,0 +1,1 @@
+"""Models of protocols: every interleaving of a few actors, with each rule taken out in turn."""

@@ -142,7 +142,7 @@ def test_a_file_of_another_version_of_the_writer_is_not_continued_whatever_else_
 
 
 def test_a_length_that_goes_on_for_a_megabyte_is_damage_at_once():
-    started_s = time.monotonic()
+    started_s = time.process_time()
     with pytest.raises(CorruptFileError):
         decode_footer(SEAL_KEY + b"\x18" + b"\xff" * 1_000_000)
-    assert time.monotonic() - started_s < 10
+    assert time.process_time() - started_s < 10

@@ -77,7 +77,7 @@ def test_damaged_log_files_give_rows_or_an_error_within_bounds(tmp_path, damage,
             data = damage(rng, bytearray(b"".join(encode_block(block) for block in blocks_of(rng))))
             write_log(tmp_path, 1, bytes(data))
             tracemalloc.reset_peak()
-            before, started = tracemalloc.get_traced_memory()[0], time.monotonic()
+            before, started = tracemalloc.get_traced_memory()[0], time.process_time()
             try:
                 rows = read(tmp_path, ("1", "2", "3"), memory_bytes=rng.choice([0, 1 << 20]))
             except (CorruptFileError, UnsupportedTableError) as error:
@@ -87,7 +87,7 @@ def test_damaged_log_files_give_rows_or_an_error_within_bounds(tmp_path, damage,
                 outcomes.add(list)
                 assert len({row["_hoodie_record_key"] for row in rows}) == len(rows)
             assert tracemalloc.get_traced_memory()[1] - before < MOST_BYTES, case
-            assert time.monotonic() - started < MOST_SECONDS, case
+            assert time.process_time() - started < MOST_SECONDS, case
     finally:
         tracemalloc.stop()
     assert list in outcomes

@@ -1,18 +1,30 @@
-"""Commands that report the health of a table: health, watch."""
+"""Commands that report the health of a table, or of all below a folder: health, watch."""
 
 import argparse
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from table import clock
-from table.cli.arguments import add_command, add_format, add_options, at_least_one, load_given_settings, open_table
+from table.cli.arguments import (
+    add_command,
+    add_format,
+    add_options,
+    at_least_one,
+    load_given_settings,
+    load_storage_options,
+    open_table,
+)
+from table.cli.grid import grid_lines
 from table.cli.output import plural, say, say_json
-from table.errors import CorruptFileError, StorageError
+from table.errors import CorruptFileError, StorageError, TableNotFoundError
+from table.inspect.glance_rows import COLUMNS, NUMBERS, row_of
 from table.inspect.health import load_health
-from table.inspect.health_facts import Code, Health, Verdict
-from table.inspect.words import age_text, size_text
-
-WORDS = {Verdict.WELL: "well", Verdict.LOOK: "needs a look", Verdict.BROKEN: "broken"}
+from table.inspect.health_facts import Code, Health, HealthFinding, Verdict
+from table.inspect.tables_below import Glance, load_glances
+from table.inspect.words import WORDS, age_text, size_text
+from table.storage.opening import open_storage
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -20,8 +32,13 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     health = add_command(
         commands,
         "health",
-        "say in one screen how well a table is; exit code 0: well, 1: an operator should look, 2: broken",
-        ["hudistream health /data/lake/events", "hudistream health s3://lake/events --format json"],
+        "say in one screen how well a table is, or all tables below a folder; exit code 0: well, 1: an operator should "
+        "look, 2: broken",
+        [
+            "hudistream health /data/lake/events",
+            "hudistream health s3://lake/events --format json",
+            "hudistream health s3://lake",
+        ],
         _health,
     )
     add_options(health)
@@ -46,9 +63,15 @@ def _look(given: argparse.Namespace) -> Health:
 def _health(given: argparse.Namespace) -> int:
     try:
         found = _look(given)
+    except TableNotFoundError:
+        folder = open_storage(given.path, load_storage_options(given))
+        glances = load_glances(folder, load_given_settings(given))
+        if not glances:
+            raise
+        return _say_all(folder.base_uri, glances, as_json=given.format == "json")
     except (CorruptFileError, StorageError) as error:  # readers fail, too
         if given.format == "json":
-            findings = [{"level": Verdict.BROKEN.name.lower(), "code": Code.UNREADABLE.value, "text": str(error)}]
+            findings = _findings_as_json([HealthFinding(Verdict.BROKEN, Code.UNREADABLE, str(error))])
             say_json({"verdict": Verdict.BROKEN.name.lower(), "path": given.path, "findings": findings})
         else:
             say([f"{WORDS[Verdict.BROKEN].upper()}: {given.path}", f"  {error}"])
@@ -58,6 +81,31 @@ def _health(given: argparse.Namespace) -> int:
     else:
         say(lines(found))
     return int(found.verdict)
+
+
+def _say_all(below: str, glances: Sequence[Glance], *, as_json: bool) -> int:
+    worst = max(one.verdict for one in glances)
+    if as_json:
+        tables = [_glance_as_json(one) for one in glances]
+        say_json({"verdict": worst.name.lower(), "path": below, "tables": tables})
+        return int(worst)
+    counts = Counter(WORDS[one.verdict] for one in glances)
+    said = ", ".join(f"{count} {words}" for words, count in counts.items())
+    rows = [row_of(one, below) for one in glances]
+    say(grid_lines(f"{plural(len(glances), 'table')}: {said}", COLUMNS, rows, numbers=NUMBERS))
+    say(f"  {WORDS[finding.level]}: {one.path}: {finding.text} [{finding.code.value}]"
+        for one in glances for finding in one.findings)  # fmt: skip
+    return int(worst)
+
+
+def _glance_as_json(one: Glance) -> dict[str, Any]:
+    if one.health is not None:
+        return as_json(one.health)
+    return {"verdict": one.verdict.name.lower(), "path": one.path, "findings": _findings_as_json(one.findings)}
+
+
+def _findings_as_json(findings: Iterable[HealthFinding]) -> list[dict[str, str]]:
+    return [{"level": one.level.name.lower(), "code": one.code.value, "text": one.text} for one in findings]
 
 
 def _watch(given: argparse.Namespace) -> int:
@@ -79,9 +127,7 @@ def as_json(found: Health) -> dict[str, Any]:
     """The facts for a program; the verdict first."""
     told = {"verdict": found.verdict.name.lower(), **asdict(found)}
     told["pending"] = [{"instant": time, "action": action, "age_s": age} for time, action, age in found.pending]
-    told["findings"] = [
-        {"level": one.level.name.lower(), "code": one.code.value, "text": one.text} for one in found.findings
-    ]
+    told["findings"] = _findings_as_json(found.findings)
     return told
 
 

@@ -1,4 +1,8 @@
-"""Figures in words for people (pure)."""
+"""Figures and verdicts in words for people (pure)."""
+
+from table.inspect.health_facts import Verdict
+
+WORDS = {Verdict.WELL: "well", Verdict.LOOK: "needs a look", Verdict.BROKEN: "broken"}
 
 
 def size_text(size_bytes: int) -> str:

@@ -9,8 +9,8 @@ from table.files.log.delete_block import Deletes, read_deletes
 from table.files.log.framing import BlockType, read_block
 from table.files.names import tells_no_deletes
 from table.scan.log_records import find_blocks, open_log
-from table.scan.plan import each_at_once
 from table.snapshot import Snapshot
+from table.storage.at_once import each_at_once
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants, FileSlice
 from table.view.file_system_view import walk_file_groups

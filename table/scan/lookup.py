@@ -20,10 +20,11 @@ from table.metadata_table.read_record_index import see_record_index
 from table.scan.as_of import AsOf
 from table.scan.partition_guarantee import with_folder_values
 from table.scan.pinned import DEFAULT_LIFETIME_S, pinned
-from table.scan.plan import ScanPlan, each_at_once, plan_scan
+from table.scan.plan import ScanPlan, plan_scan
 from table.scan.predicate import parse_where
 from table.scan.read_slice import deletion_named, read_slice
 from table.schema.avro_schema import RECORD_KEY
+from table.storage.at_once import each_at_once
 from table.timeline.change import Change
 from table.view.file_group import FileSlice
 

@@ -1,14 +1,12 @@
 """Plans a scan: chooses the file slices to read, pruned by partition path, key range and bloom filter."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table import threads
 from table.columns.near_name import did_you_mean
 from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
@@ -25,11 +23,9 @@ from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
 from table.scan.read_slice import SliceContext, check_readable, deletion_named
 from table.schema.avro_schema import META_FIELDS, RECORD_KEY, relaxed, with_meta_columns, without_meta_columns
 from table.snapshot import Snapshot
+from table.storage.at_once import each_at_once
 from table.storage.interface import Storage
 from table.view.file_group import FileSlice
-
-Asked = TypeVar("Asked")
-Answer = TypeVar("Answer")
 
 # a reader rarely needs the same footers again, so no cache outlives the plan
 _NO_CACHE = KeyCache(0)
@@ -314,12 +310,3 @@ def _verdict(storage: Storage, found: FileSlice, sought: SoughtKeys) -> str | No
     if low == high:
         return "range"
     return "filter" if known.bloom is not None and not sought.any_may_be_in(known.bloom, low, high) else None
-
-
-def each_at_once(storage: Storage, ask: Callable[[Asked], Answer], asked: Iterable[Asked]) -> Iterator[Answer]:
-    """Calls `ask` for each item and yields the answers in order. Calls run in parallel if each waits for a request."""
-    if storage.calls_at_once == 1:
-        yield from map(ask, asked)
-        return
-    with threads.make_pool(storage.calls_at_once, "hudistream-scan") as pool:
-        yield from pool.map(ask, asked)

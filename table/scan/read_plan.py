@@ -21,10 +21,11 @@ from table.errors import CorruptFileError, HudiError, InvalidConfigError
 from table.files.base.stored_file import StoredBaseFile
 from table.scan.hidden_floats import PARQUET, unseen_groups
 from table.scan.partition_guarantee import partition_guarantee, with_folder_values
-from table.scan.plan import ScanPlan, each_at_once
+from table.scan.plan import ScanPlan
 from table.scan.predicate import Predicate
 from table.scan.read_ahead import read_ahead
 from table.scan.read_slice import deletion_named, read_slice
+from table.storage.at_once import each_at_once
 from table.storage.interface import Storage, failed
 from table.view.file_group import FileSlice
 

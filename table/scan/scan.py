@@ -22,10 +22,11 @@ from table.scan.frames import GivesFrames
 from table.scan.hidden_floats import PARQUET, counts_right, unseen_groups
 from table.scan.partition_guarantee import partition_guarantee
 from table.scan.pinned import DEFAULT_LIFETIME_S, HeldPin, pinned, plan_pinned
-from table.scan.plan import ScanPlan, checked_names, each_at_once, load_read_schema, plan_scan
+from table.scan.plan import ScanPlan, checked_names, load_read_schema, plan_scan
 from table.scan.predicate import Where
 from table.scan.read_plan import count_rows, read_batches, read_rows, reads_as
 from table.scan.split import ScanSplit
+from table.storage.at_once import each_at_once
 from table.view.file_group import FileSlice
 
 _DUCKDB_BYTES = 256 * 1024 * 1024  # of rows that are held in memory for DuckDB

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from table.inspect.glance_rows import COLUMNS, row_of
 from table.inspect.health_facts import Health, Verdict
 from table.inspect.report.charts import HALF, Bar, bar_chart, share_bar, size_bins, treemap
 from table.inspect.report.facts import LARGEST_PARTITIONS, MOST_LISTED, ReportFacts
-from table.inspect.words import age_text, size_text
+from table.inspect.tables_below import Glance
+from table.inspect.words import WORDS, age_text, size_text
 from table.services.check.finding import Severity
 
 _LONGEST = 300  # most letters of a text from a table
-_WORDS = {Verdict.WELL: "well", Verdict.LOOK: "needs a look", Verdict.BROKEN: "broken"}
 _STYLE = """
 :root{--ink:#1b2430;--dim:#5c6b7d;--back:#f6f8fa;--card:#fff;--line:#d9e0e7;--a:#2f6fde;--b:#e08a1e;--c:#c2453d;
 --d:#3d9a6a}
@@ -68,10 +69,50 @@ def report_page(facts: ReportFacts, made_at: str) -> str:
         _card("Check", _check(facts)),
         "</div>",
     ]
+    return _whole(facts.name, parts)
+
+
+def tables_page(below: str, glances: Sequence[Glance], made_at: str) -> str:
+    """The page about all tables below a folder.
+
+    Args:
+        below: the folder.
+        glances: its tables, the worst first.
+        made_at: when they were looked at, as text.
+
+    Returns:
+        HTML, as text.
+    """
+    heads = "".join(f"<th>{escape(name)}</th>" for name in COLUMNS)
+    rows = "".join(_glance_row(row_of(one, below), one) for one in glances)
+    told = "".join(
+        f"<li><b>{_said(row_of(one, below)[0])}</b>: {_said(finding.text)} [{finding.code.value}]</li>"
+        for one in glances
+        for finding in one.findings
+    )
+    level = max((one.verdict for one in glances), default=Verdict.WELL)
+    parts = [
+        f'<h1>{len(glances):,} tables</h1><p class="path">{_said(below)} · looked at {escape(made_at)}</p>',
+        f'<span class="verdict v{int(level)}">{WORDS[level]}</span>',
+        '<div class="grid">',
+        _card("The worst first", f'<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>', wide=True),
+        _card("What is not well", f"<ul>{told}</ul>" if told else '<p class="none">nothing</p>', wide=True),
+        "</div>",
+    ]
+    return _whole(below, parts)
+
+
+def _glance_row(texts: Sequence[str], one: Glance) -> str:
+    name, words, *figures = map(_said, texts)
+    cells = "".join(f"<td>{text}</td>" for text in figures)
+    return f'<tr><td>{name}</td><td><span class="verdict v{int(one.verdict)}">{words}</span></td>{cells}</tr>'
+
+
+def _whole(title: str, parts: Iterable[str]) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{_said(facts.name)}</title><style>{_STYLE}</style></head>"
+        f"<title>{_said(title)}</title><style>{_STYLE}</style></head>"
         f"<body><main>{''.join(parts)}</main></body></html>\n"
     )
 
@@ -90,7 +131,7 @@ def _card(title: str, content: str, *, wide: bool = False) -> str:
 def _head(facts: ReportFacts, made_at: str) -> str:
     health = facts.health
     level = health.verdict if health is not None else Verdict.BROKEN
-    words = _WORDS[level] if health is not None else "could not be read"
+    words = WORDS[level] if health is not None else "could not be read"
     found = [one.text for one in health.findings] if health is not None else []
     told = "".join(f"<li>{_said(text)}</li>" for text in (*found, *facts.problems))
     return (

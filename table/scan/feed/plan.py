@@ -17,12 +17,13 @@ from table.scan.feed.compare import Rules
 from table.scan.feed.part import FeedPart, FeedReading, GroupChange
 from table.scan.feed.steps import Group, Step, load_steps
 from table.scan.partition_guarantee import partition_guarantee
-from table.scan.plan import checked_names, each_at_once, load_read_schema, predicate_of
+from table.scan.plan import checked_names, load_read_schema, predicate_of
 from table.scan.predicate import Predicate, Where, which_may_hold
 from table.scan.read_slice import SliceContext, check_readable
 from table.scan.split import narrowed
 from table.schema.avro_schema import META_COLUMNS
 from table.snapshot import Snapshot
+from table.storage.at_once import each_at_once
 from table.storage.interface import FileInfo, join
 from table.view.file_group import FileSlice, LogFile, parse_data_files
 

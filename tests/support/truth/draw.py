@@ -154,8 +154,11 @@ class Drawing:
         return tuple(made)
 
     def _writer(self, step):
-        """Who writes. Hudi gets batches with the columns of the table: it changes them in its own way."""
-        same = step.what == "delete" or step.kinds == self.kinds
+        """Who writes. Hudi gets batches with the columns of the table: it changes them in its own way.
+
+        Nor does it get what is refused here: it would do it, and keep some of the rows.
+        """
+        same = (step.what == "delete" or step.kinds == self.kinds) and not self.model.refuses(step)
         same = same and not (step.what == "upsert" and self._logs_hold_deletes())
         if self.hudi_writes and step.what in HUDI_WRITES and same and self.rng.random() < 0.5:
             return self.rng.choice(HUDIS)

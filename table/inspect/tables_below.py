@@ -1,0 +1,88 @@
+"""All tables below a folder at a glance: which there are and how well each is, the worst first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from table.errors import HudiError
+from table.hudi_table import HudiTable
+from table.inspect.health import load_health
+from table.inspect.health_facts import Code, Health, HealthFinding, Verdict
+from table.services.kept_settings import KeptSettings
+from table.storage.at_once import each_at_once
+from table.storage.interface import METAFOLDER, Storage
+
+MOST_LEVELS = 5
+MOST_FOLDERS = 10_000  # that are listed in search of tables
+
+
+@dataclass(frozen=True)
+class Glance:
+    """One table.
+
+    Attributes:
+        path: its address.
+        health: what was found; None where the table cannot be read.
+        error: why it cannot be read; "" where it can.
+    """
+
+    path: str
+    health: Health | None
+    error: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """How well the table is."""
+        return Verdict.BROKEN if self.health is None else self.health.verdict
+
+    @property
+    def findings(self) -> tuple[HealthFinding, ...]:
+        """What is not well."""
+        if self.health is None:
+            return (HealthFinding(Verdict.BROKEN, Code.UNREADABLE, self.error),)
+        return self.health.findings
+
+
+def find_tables(folder: Storage) -> Iterator[Storage]:
+    """The tables below a folder, in the order of their names. Nothing within a table is looked at.
+
+    Args:
+        folder: the folder; if it is a table itself, it is the only one.
+
+    Raises:
+        StorageError: a folder cannot be listed.
+    """
+    level, listed = [folder], 0
+    for _ in range(MOST_LEVELS + 1):
+        deeper: list[Storage] = []
+        for here, names in zip(level, each_at_once(folder, _folders, level), strict=True):
+            if METAFOLDER in names:
+                yield here
+            else:
+                deeper += [here.below(name) for name in sorted(names) if not name.startswith(".")]
+        listed += len(level)
+        level = deeper[: max(0, MOST_FOLDERS - listed)]
+
+
+def _folders(folder: Storage) -> list[str]:
+    return [entry.name for entry in folder.list_dir("") if entry.is_dir]
+
+
+def load_glances(folder: Storage, settings: KeptSettings | None = None) -> list[Glance]:
+    """The health of each table below a folder, the worst first; of those that are alike, the one with more findings.
+
+    Args:
+        folder: see `find_tables`.
+        settings: as of `load_health`.
+
+    Raises:
+        StorageError: a folder above the tables cannot be listed.
+    """
+    found = each_at_once(folder, lambda table: _glance_at(table, settings), list(find_tables(folder)))
+    return sorted(found, key=lambda one: (-one.verdict, -len(one.findings), one.path))
+
+
+def _glance_at(storage: Storage, settings: KeptSettings | None) -> Glance:
+    try:
+        return Glance(storage.base_uri, load_health(HudiTable.at(storage), settings))
+    except HudiError as error:
+        return Glance(storage.base_uri, None, str(error))

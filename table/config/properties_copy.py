@@ -8,8 +8,8 @@
 from collections.abc import Mapping
 
 from table import clock
-from table.config.properties import format_properties, parse_properties
-from table.config.table_config import PROPERTIES_FILE, config_from_properties, find_fault
+from table.config.properties import format_properties
+from table.config.table_config import PROPERTIES_FILE, config_from_properties, whole_properties
 from table.errors import CorruptFileError
 from table.storage.interface import OWN_FOLDER, Storage, join
 
@@ -71,7 +71,6 @@ def _lasting(properties: Mapping[str, str]) -> tuple[object, ...]:
 def read_whole(storage: Storage, path: str) -> dict[str, str] | None:
     """The properties in a file; None where it does not exist, or is damaged."""
     try:
-        data = storage.read(path)
-    except FileNotFoundError:
+        return whole_properties(storage.read(path))
+    except (FileNotFoundError, CorruptFileError):
         return None
-    return parse_properties(data) if find_fault(data) is None else None

@@ -240,19 +240,28 @@ def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
     )
 
 
-def find_fault(data: bytes) -> str | None:
-    """What shows that the content of ``hoodie.properties`` is damaged; None: it is whole (pure).
+def whole_properties(data: bytes) -> dict[str, str]:
+    """The properties in the content of ``hoodie.properties`` (pure).
 
     The checksum protects the names alone, so a file that was cut later on still has the right one. Every writer ends
     the last line, and no version that this project knows is without the keys of `_ALWAYS`.
 
     Args:
         data: the file's bytes.
+
+    Raises:
+        CorruptFileError: they are damaged; the text is what shows it.
     """
-    try:
-        properties = parse_properties(data)
-    except CorruptFileError as error:
-        return str(error)
+    properties = parse_properties(data)
+    fault = _find_fault(properties)
+    if fault is None and not data.endswith((b"\n", b"\r")):
+        fault = "its last line has no end, as if it was cut: end it with a line feed if it is whole"
+    if fault is not None:
+        raise CorruptFileError(fault)
+    return properties
+
+
+def _find_fault(properties: Mapping[str, str]) -> str | None:
     missing = [key for key in _ALWAYS if not properties.get(key)]
     if missing:
         return f"it has no {missing[0]}"
@@ -260,11 +269,7 @@ def find_fault(data: bytes) -> str | None:
     expected = str(checksum(properties["hoodie.table.name"], properties.get("hoodie.database.name", "")))
     if stored not in (None, expected):
         return f"its hoodie.table.checksum is {stored}, and not {expected}"
-    return (
-        None
-        if data.endswith((b"\n", b"\r"))
-        else "its last line has no end, as if it was cut: end it with a line feed if it is whole"
-    )
+    return None
 
 
 def load_properties(storage: Storage) -> dict[str, str] | None:
@@ -279,10 +284,10 @@ def load_properties(storage: Storage) -> dict[str, str] | None:
             data = storage.read(path)
         except FileNotFoundError:
             continue
-        fault = find_fault(data)
-        if fault is None:
-            return parse_properties(data)
-        broken = broken or f"{path} of {storage.base_uri!r} is damaged ({fault})"
+        try:
+            return whole_properties(data)
+        except CorruptFileError as error:
+            broken = broken or f"{path} of {storage.base_uri!r} is damaged ({error})"
     if broken is None:
         return None
     raise CorruptFileError(f"{broken}, and there is no whole backup: restore the file from a copy; no data was touched")
@@ -331,9 +336,10 @@ def update_properties(storage: Storage, changes: Changes, removed: Collection[st
             if attempt >= _TRIES // 2 and storage.exists(BACKUP_FILE):
                 storage.create_exclusive(PROPERTIES_FILE, storage.read(BACKUP_FILE), durable=True)
             continue
-        if find_fault(data) is not None:
-            raise StorageError(f"{PROPERTIES_FILE} did not read back as written; its backup is in force")
-        written = parse_properties(data)
+        try:
+            written = whole_properties(data)
+        except CorruptFileError as error:
+            raise StorageError(f"{PROPERTIES_FILE} did not read back as written; its backup is in force") from error
         if is_written and _changed(written, changes, removed) == written:
             storage.delete_metafile(BACKUP_FILE)
             if not storage.exists(PROPERTIES_FILE):  # Hudi's writer took our backup for its own

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from table.config.metadata_indexes import FILES
-from table.config.properties import parse_properties
-from table.config.table_config import PROPERTIES_FILE, TableConfig, config_from_properties, find_fault
+from table.config.table_config import PROPERTIES_FILE, TableConfig, config_from_properties, whole_properties
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, FileInfo, Storage, join
 from table.storage.subfolder import Subfolder
@@ -55,12 +54,9 @@ class MetadataTable:
         """
         own = Subfolder(storage, METADATA_FOLDER)
         data = own.read(PROPERTIES_FILE)
-        fault = find_fault(data)
-        if fault is not None:
-            raise CorruptFileError(f"{METADATA_FOLDER}/{PROPERTIES_FILE} is damaged: {fault}")
         try:
-            return MetadataTable(own, config_from_properties(parse_properties(data)))
-        except ValueError as error:
+            return MetadataTable(own, config_from_properties(whole_properties(data)))
+        except (CorruptFileError, ValueError) as error:
             raise CorruptFileError(f"{METADATA_FOLDER}/{PROPERTIES_FILE} is damaged: {error}") from error
 
     @property

@@ -13,7 +13,7 @@ import pyarrow as pa
 from table.files.base.repeated_columns import constant_column
 from table.files.parquet.chunk_statistics import with_statistics_replaced
 from table.files.parquet.footer import MAGIC
-from table.files.parquet.page_checksums import summed_again
+from table.files.parquet.page_checksums import PageForm, forms_of
 from table.files.parquet.row_group_writer import RowGroupWriter
 from table.files.parquet.row_groups import chunks_of, moved_chunk, resized_chunk
 from table.files.parquet.thrift_compact import Struct
@@ -31,11 +31,11 @@ class _Form:
     """A chunk with a blank for the name.
 
     Attributes:
-        data: the bytes of the chunk.
+        pages: of the chunk.
         chunk: the description of the chunk, as if it began behind the magic of a file.
     """
 
-    data: bytes
+    pages: tuple[PageForm, ...]
     chunk: Struct
 
 
@@ -56,9 +56,9 @@ def encode_name_chunk(
     """
     written = name.encode()
     form, blank = _form_of(len(written), rows, field, settings), _blank(len(written)).encode()
-    data, first_page_bytes = summed_again(form.data.replace(blank, written))
+    pages = [page.filled(blank, written) for page in form.pages]
     chunk = with_statistics_replaced(moved_chunk(form.chunk, start - len(MAGIC)), blank, written)
-    return data, resized_chunk(chunk, len(data), first_page_bytes)
+    return (data := b"".join(pages)), resized_chunk(chunk, len(data), len(pages[0]))
 
 
 @lru_cache(maxsize=4096)
@@ -68,4 +68,4 @@ def _form_of(length: int, rows: int, field: pa.Field, settings: BaseFileSettings
     sink.write(MAGIC)
     groups = RowGroupWriter(sink, schema, replace(settings, codec=Codec.NONE, codec_level=None))
     groups.write(pa.table([constant_column(_blank(length), rows)], schema=schema))
-    return _Form(sink.getvalue()[len(MAGIC) :], chunks_of(groups.finish()[0][0].decoded)[0])
+    return _Form(forms_of(sink.getvalue()[len(MAGIC) :]), chunks_of(groups.finish()[0][0].decoded)[0])

@@ -94,21 +94,44 @@ def _stored_bytes(header: Struct) -> int:
     return length
 
 
-def summed_again(chunk: bytes) -> tuple[bytes, int]:
-    """A chunk whose bytes were changed, with right checksums in the pages that have one.
+class PageForm(NamedTuple):
+    """A page in which a text is replaced again and again.
 
-    Returns:
-        The chunk, and the bytes of its first page with the header: where the second one begins.
+    Attributes:
+        before: the bytes of its header up to the checksum.
+        after: those behind the checksum; None: it has no checksum.
+        stored: its stored bytes.
     """
-    parts: list[bytes | memoryview] = []
-    first = 0
-    for page in split_pages(chunk):
-        header = page.header
-        if CHECKSUM in header:
-            header = {**header, CHECKSUM: Field(I32, signed_checksum(page.stored))}
-        parts += [encode_struct(header), page.stored]
-        first = first or sum(map(len, parts))
-    return b"".join(parts), first
+
+    before: bytes
+    after: bytes | None
+    stored: bytes
+
+    def filled(self, old: bytes, new: bytes) -> bytes:
+        """The page with `new`, which is as long, in the place of `old`, and with its checksum."""
+        before, stored = self.before.replace(old, new), self.stored.replace(old, new)
+        if self.after is None:
+            return before + stored
+        checksum = encode_struct({CHECKSUM: Field(I32, signed_checksum(stored))}, STORED_BYTES)[:-1]
+        return b"".join((before, checksum, self.after.replace(old, new), stored))
+
+
+def forms_of(chunk: bytes) -> tuple[PageForm, ...]:
+    """The pages of a whole chunk, to be filled.
+
+    Raises:
+        CorruptFileError: the bytes are not pages.
+    """
+    return tuple(_form_of(page) for page in split_pages(chunk))
+
+
+def _form_of(page: Page) -> PageForm:
+    header, stored = page.header, bytes(page.stored)
+    if CHECKSUM not in header:
+        return PageForm(encode_struct(header), None, stored)
+    first = {number: one for number, one in header.items() if number < CHECKSUM}
+    rest = {number: one for number, one in header.items() if number > CHECKSUM}
+    return PageForm(encode_struct(first)[:-1], encode_struct(rest, CHECKSUM), stored)
 
 
 class ChunkProof:

@@ -5,6 +5,7 @@ import os
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import merge_mode_in
 from table.config.metadata_indexes import check_maintained
+from table.config.readable import to_a_known_version
 from table.config.table_config import LAYOUTS, MERGER_VERSION, NATIVE_FORMAT, TABLE_VERSION, TableConfig
 from table.errors import TableExistsError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage
@@ -40,7 +41,7 @@ def check_version_written(config: TableConfig, verb: str) -> None:
         known = ", ".join(f"{version} (timeline layout {layout})" for version, layout in LAYOUTS.items())
         raise UnsupportedTableError(
             f"cannot {verb} the table {config.name!r}: it has hoodie.table.version={config.version} (timeline layout "
-            f"{config.layout_version}), and written here are {known}. Let Hudi write it"
+            f"{config.layout_version}), and written here are {known}: {to_a_known_version(config.version)}"
         )
     if config.version == TABLE_VERSION:
         return

@@ -278,6 +278,8 @@ def with_property(path, text):
 
 @pytest.mark.parametrize(("said", "refusal"), [
     ("hoodie.table.version=7", "version=7 and hoodie.timeline.layout.version=2; read are version 6 with layout 1"),
+    ("hoodie.table.version=7", "upgrade table --toVersion 8"),
+    ("hoodie.table.version=10", "a later Hudi wrote it.* --toVersion 9.*hoodie.write.auto.upgrade=false"),
     ("hoodie.table.version=10", "version=10"),
     ("hoodie.table.version=6", "version=6 and hoodie.timeline.layout.version=2"),
     ("hoodie.timeline.layout.version=1", "version=9 and hoodie.timeline.layout.version=1"),

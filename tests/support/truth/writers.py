@@ -216,6 +216,13 @@ class Spark(Arrow):
         return self._spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(file)
 
     def _delete_where(self, step):
-        given = ("hoodie.index.type", "hoodie.bucket.", "hoodie.bloom.", "hoodie.simple.", "hoodie.write.")
+        given = (
+            "hoodie.index.type",
+            "hoodie.bucket.",
+            "hoodie.bloom.",
+            "hoodie.simple.",
+            "hoodie.write.",
+            "hoodie.metadata.",
+        )
         options = {key: value for key, value in options_of(self.shape).items() if key.startswith(given)}
         return self.table().delete(step.where, options)

@@ -417,3 +417,30 @@ def test_what_cannot_be_asked(tmp_path):
         with pytest.raises(InvalidConfigError, match=said):
             ask()
     assert table.changes(deletes=True, columns=["id"]).to_arrow().column_names == [*CHANGE_COLUMNS[:2], "id"]
+
+
+@pytest.mark.parametrize(("before", "after", "last"), [
+    (pa.int32(), pa.int64(), 2**40), (pa.float32(), pa.float64(), 1e300), (pa.int32(), pa.float64(), 0.5),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize(("version", "kind"), FORMS)
+def test_a_range_over_a_widened_column_has_the_wider_type_for_old_values_too(
+    tmp_path, version, kind, before, after, last
+):
+    path = str(tmp_path / "t")
+    options = {**form_of(version, kind), INDEX: "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    options["hudistream.schema.integers.to.floats"] = "true"
+
+    def batch(ids, ts, value, kind):
+        values = {"ts": pa.array([ts] * len(ids), pa.int64()), "v": pa.array([value] * len(ids), kind)}
+        return pa.table({"id": list(ids), **values})
+
+    with ArrowSink(path, options, key="id", order_by="ts") as sink:
+        sink.write(batch("abc", 1, 1, before))
+        since = HudiTable.open(path).newest_instant
+        sink.write(batch("a", 2, 2, before))
+        sink.write(batch("b", 3, last, after))
+        sink.write(batch("c", 4, last, after), operation="delete")
+    feed = HudiTable.open(path).changes(since=since, deletes=True, before=True).to_arrow()
+    assert feed.schema.field("v").type == feed.schema.field("_change_before").type.field("v").type == after
+    found = {row["id"]: (row["_change_operation"], row["v"], row["_change_before"]["v"]) for row in feed.to_pylist()}
+    assert found == {"a": ("u", 2, 1), "b": ("u", last, 1), "c": ("d", 1, 1)}

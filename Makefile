@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup spark4 demo check pure test test-all places test-floors lint docs bench profile soak torture truth release clean
+.PHONY: help setup spark4 demo check pure test test-all places test-floors lint docs bench profile soak torture truth mutants release clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes; TABLE_TYPE=mor: with log files)"
@@ -18,6 +18,7 @@ help:
 	@echo "make profile   where the time of a steady batch goes (a minute; WORKLOAD=A)"
 	@echo "make soak      2,000 batches, or BATCHES=…: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files; VERSION=9; STORE=s3: an hour)"
 	@echo "make torture   an hour of simulated worlds, then real processes that are killed and stopped (MINUTES=60, CHAOS_MINUTES=10)"
+	@echo "make mutants   faults put into a copy of the code one at a time: which no test finds"
 	@echo "make truth     random tables, histories and questions, judged by a table in memory and by every reader, real Hudi included (MINUTES=60)"
 	@echo "make places    tests with real components, started for them (PLACE=catalogs, cluster, kafka, pysparks, router or stores; STORE=azure)"
 	@echo "make release   build wheel and source distribution, try them on each Python of the machine, list components and licences (PYTHONS=3.11,3.12)"
@@ -142,6 +143,10 @@ torture: setup
 ENGINES ?= all
 truth: setup
 	$(RUN) $(BIN)/python tests/support/truth/run.py --minutes $(MINUTES) --first $(FIRST) --engines $(ENGINES) $(if $(CASE),--case $(CASE))
+
+# faults put into a copy of the code one at a time: a test must fail for each; benchmarks/results/mutants.json
+mutants: setup
+	$(RUN) $(BIN)/python tests/support/mutants.py
 
 # nothing is uploaded and nothing is tagged: the last lines say what a person has to do
 RELEASE := .venv-release

@@ -2,13 +2,14 @@ import errno
 import fcntl
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from faults import FaultyStorage, Fuse, PowerCut
 from hypothesis import given
 from hypothesis import strategies as st
 
+from table import hudi_table
 from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_in
 from table.config.properties import format_properties, parse_properties
 from table.config.table_config import (
@@ -134,6 +135,17 @@ def test_a_table_is_created_once_whoever_comes_first(tmp_path):
     hoodie = tmp_path / "t" / ".hoodie"
     assert sorted(p.name for p in hoodie.iterdir()) == [".aux", ".schema", ".temp", "archived", "hoodie.properties"]
     assert sorted(p.name for p in (hoodie / ".aux" / ".bootstrap").iterdir()) == [".fileids", ".partitions"]
+
+
+def test_who_is_slower_in_creating_a_table_goes_on_by_the_properties_of_the_other(tmp_path, monkeypatch):
+    create = hudi_table.create_table_config
+
+    def create_later(storage, config):
+        assert create(storage, replace(config, name="theirs"))
+        return create(storage, config)
+
+    monkeypatch.setattr(hudi_table, "create_table_config", create_later)
+    assert create_table(LocalStorage(str(tmp_path / "t")), CONFIG).config.name == "theirs"
 
 
 def test_a_damaged_file_is_read_from_its_backup(tmp_path):

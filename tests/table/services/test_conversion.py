@@ -20,6 +20,7 @@ from table.config.merge_mode import IGNORE_DEFAULTS, LEGACY_PAYLOAD, PARTIAL_KEY
 from table.config.table_config import TableConfig, config_from_properties, load_table_config
 from table.errors import CommitConflictError, TimelineMovedError
 from table.files.names import parse_log_file
+from table.services.conversion import convert
 from table.services.conversion.convert import convert_table
 from table.services.conversion.instants import completion_times
 from table.services.conversion.properties import change_properties, check_convertible
@@ -28,6 +29,10 @@ from table.services.savepoint.savepoint import create_savepoint
 from table.storage.local import LocalStorage
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import REQUEST_TIME_NAMES, Action, Instant, State
+from table.transaction.heartbeat import WriterIdentity
+from table.transaction.lease import LEASE_FOLDER, find_holder
+from table.transaction.lease_record import LeaseRecord
+from table.transaction.register import Register
 
 OPTIONS = {
     "hoodie.datasource.write.operation": "upsert",
@@ -282,3 +287,54 @@ def test_the_commands_say_what_they_did(tmp_path, capsys):
     assert capsys.readouterr().out == "version 8, before 6\nversion 8, as before\nversion 6, before 8\n"
     assert main(["downgrade", path, "--to", "8"]) == 2
     assert "`hudistream upgrade --to 8` is meant" in capsys.readouterr().err
+
+
+def test_a_conversion_that_was_taken_for_dead_does_not_switch(tmp_path, monkeypatch):
+    """It was paused between its copies and the properties, and another writer took the table and committed."""
+    path = str(tmp_path / "t")
+    table, copy = build(path), convert._copy_archive
+
+    def paused(*given):
+        copy(*given)
+        last = find_holder(table.storage)
+        other = LeaseRecord(last.number + 1, WriterIdentity("another sink", "query", "owner"))
+        assert Register(table.storage, LEASE_FOLDER).append(last.number, other.encode()) is not None
+
+    monkeypatch.setattr(convert, "_copy_archive", paused)
+    before = contents(path)
+    with pytest.raises(CommitConflictError):
+        table.convert(8)
+    assert HudiTable.open(path).config.version == 6
+    assert contents(path) == before
+
+
+def test_the_metadata_table_is_dropped(tmp_path):
+    path = str(tmp_path / "t")
+    table = build(path, {"hoodie.metadata.enable": "true"})
+    assert table.config.metadata_partitions
+    assert not table.convert(8).config.metadata_partitions
+    assert not os.path.exists(f"{path}/.hoodie/metadata")
+
+
+def test_what_the_archive_holds_twice_is_copied_once(tmp_path):
+    """An archival that died after its write began again."""
+    path = str(tmp_path / "t")
+    table = build(path)
+    folder = f"{path}/.hoodie/archived"
+    names = sorted(name for name in os.listdir(folder) if ".archive." in name)
+    once = archived(table)
+    shutil.copy(f"{folder}/{names[-1]}", f"{folder}/{names[-1].replace('.archive.', '.archive.9', 1)}")
+    copied = table.convert(8).archived_timeline
+    times = [(row.time, row.action) for rows_of_file in copied.read_rows() for row in rows_of_file]
+    assert sorted(times) == sorted(set(times))
+    assert {time for time, _ in once} <= {time for time, _ in times}
+
+
+def test_an_archive_folder_of_the_tables_own_goes_along_and_leaves_nothing(tmp_path):
+    path, own = str(tmp_path / "t"), {"hoodie.archivelog.folder": "past"}
+    table = build(path, own)
+    retired = archived(table)
+    assert retired
+    assert archived(later := table.convert(8)) == retired
+    assert [name for name in os.listdir(f"{path}/.hoodie/past") if ".archive." in name] == []
+    assert archived(later.convert(6)) == retired

@@ -1,0 +1,208 @@
+"""Faults put into the code one at a time, and the tests that must fail then: `make mutants`.
+
+python tests/support/mutants.py [--first NAME] [NAME …]     results: benchmarks/results/mutants.json
+
+Each mutant replaces one text in one file of a copy of this checkout. It is found if one of its tests fails. A mutant
+whose text is gone is an error: the code moved, and the mutant has to follow.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+RESULT = ROOT / "benchmarks" / "results" / "mutants.json"
+LIMIT_S = 900
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault.
+
+    Attributes:
+        name: what is wrong then.
+        file: where.
+        old: the text that is replaced; it stands there once.
+        new: the text in its place.
+        tests: what must fail: files, or tests in them.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple
+
+
+_CONVERT, _CONVERSION = "table/services/conversion/convert.py", "tests/table/services/test_conversion.py"
+MUTANTS = (
+    Mutant(
+        "a conversion that lost the table switches it all the same", _CONVERT,
+        "lease.confirm()\n        table = replace(", "table = replace(", (_CONVERSION,),
+    ),
+    Mutant(
+        "the metadata table survives a conversion", _CONVERT,
+        "        table = replace(table, config=drop_metadata_table(table.storage, table.config))\n", "",
+        (_CONVERSION,),
+    ),
+    Mutant(
+        "a conversion copies an archived instant twice", _CONVERT,
+        "if file.instant not in seen]", "]", (_CONVERSION,),
+    ),
+    Mutant(
+        "a conversion forgets an archive folder of the table's own", _CONVERT,
+        'table.config.extra.get("hoodie.archivelog.folder") or "archived"', '"archived"', (_CONVERSION,),
+    ),
+    Mutant(
+        "a conversion copies the archive into the default folder", _CONVERT,
+        "copy = target.open_archive(table.storage, folder)",
+        'copy = target.open_archive(table.storage, "history" if target.version > 1 else "archived")', (_CONVERSION,),
+    ),
+    Mutant(
+        "of two creators of a table each goes on by its own properties", "table/hudi_table.py",
+        "    return HudiTable(storage, created)", "    return HudiTable(storage, config)",
+        ("tests/table/config/test_config.py",),
+    ),
+    Mutant(
+        "an archive folder that contradicts the table is ignored", "table/options/write_options.py",
+        '        ("hoodie.archivelog.folder", archive_folder, config.archive_folder),\n', "",
+        ("tests/table/options",),
+    ),
+    Mutant(
+        "a key generator that contradicts the table is ignored", "table/options/write_options.py",
+        '        ("hoodie.datasource.write.keygenerator.type", options.keys.keygen_type, config.keygen_type),\n', "",
+        ("tests/table/options",),
+    ),
+    Mutant(
+        "a clustering that was decided is carried out a second time", "table/services/clustering/execution.py",
+        "    if end is not None:  # an earlier attempt had decided it", "    if end is not None and not end.is_commit:",
+        ("tests/table/services/test_clustering.py", "tests/table/services/test_clustering_elsewhere.py"),
+    ),
+    Mutant(
+        "half a record index is taken for a whole one", "table/metadata_table/read_record_index.py",
+        "if sorted(by_number) != list(range(count)) or not all(map(is_whole, slices)):",
+        "if not all(map(is_whole, slices)):", ("tests/table/metadata_table",),
+    ),
+    Mutant(
+        "a record index whose file groups lack their first file is taken for a whole one",
+        "table/metadata_table/read_record_index.py",
+        "if sorted(by_number) != list(range(count)) or not all(map(is_whole, slices)):",
+        "if sorted(by_number) != list(range(count)):", ("tests/table/metadata_table",),
+    ),
+    Mutant(
+        "the metadata table is compacted beside an action that is decided and not visible",
+        "table/metadata_table/compact.py", " or _has_decided(storage, timeline)", "", ("tests/table/metadata_table",),
+    ),
+    Mutant(
+        "the metadata table is compacted beside an action that goes on", "table/metadata_table/compact.py",
+        " or unfinished_times(now, timeline)", "", ("tests/table/metadata_table",),
+    ),
+    Mutant(
+        "the metadata table is compacted though a delta commit came after the request",
+        "table/metadata_table/compact.py",
+        "    if made and own.load_timeline().pending_of(Action.DELTA_COMMIT):", "    if made and False:",
+        ("tests/table/metadata_table",),
+    ),
+    Mutant(
+        "an undone write counts as archived", "table/timeline/change.py",
+        "archived = frozenset(time for time in gone if time < first)", "archived = gone",
+        ("tests/table/timeline/test_change.py",),
+    ),
+    Mutant(
+        "a look after which all was archived counts as gapless", "table/timeline/change.py",
+        "newest in there)", "bool(then & there) or not gone)", ("tests/table/timeline/test_change.py",),
+    ),
+    Mutant(
+        "a sign of life never expires", "table/transaction/signs.py",
+        "age_ms is not None and age_ms <= expiry_ms + granularity_ms", "age_ms is not None",
+        ("tests/table/transaction",),
+    ),
+    Mutant(
+        "a cut hoodie.properties counts as whole", "table/config/table_config.py",
+        'if fault is None and not data.endswith((b"\\n", b"\\r")):', "if False:", ("tests/table/config",),
+    ),
+    Mutant(
+        "a page with another name keeps its checksum", "table/files/parquet/page_checksums.py",
+        "signed_checksum(stored))}, STORED_BYTES)", "signed_checksum(self.stored))}, STORED_BYTES)",
+        ("tests/table/files/test_page_checksums.py",),
+    ),
+    Mutant(
+        "a batch is completed beside a decided commit that nobody sees", "table/transaction/commit_facts.py",
+        "if end is not None and end.is_commit)", "if False)", ("tests/streaming/batch/test_several_writers.py",),
+    ),
+)  # fmt: skip
+
+
+def copy_checkout(folder):
+    """The files that git knows, as they are here."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.splitlines():
+        if (ROOT / name).exists():
+            target = Path(folder, name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target)
+
+
+def try_mutant(mutant, folder):
+    """What became of a mutant: ``found``, or ``survives``.
+
+    Raises:
+        ValueError: its text does not stand in the file once.
+    """
+    path = Path(folder, mutant.file)
+    whole = path.read_text()
+    if whole.count(mutant.old) != 1:
+        raise ValueError(f"{mutant.name}: {mutant.file} has its text {whole.count(mutant.old)} times")
+    path.write_text(whole.replace(mutant.old, mutant.new))
+    try:
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-m",
+            "not spark and not hudi and not slow",
+            *mutant.tests,
+        ]
+        ways = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            command, cwd=folder, env=ways, capture_output=True, text=True, check=False, timeout=LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        return "found"  # it hangs
+    finally:
+        path.write_text(whole)
+    if done.returncode not in (0, 1):
+        raise ValueError(f"{mutant.name}: pytest ended with {done.returncode}: {done.stdout[-2000:]}")
+    return "found" if done.returncode else "survives"
+
+
+def main():
+    """Tries mutants, and says which survive."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", help="parts of names; none: all mutants")
+    given = parser.parse_args()
+    chosen = [one for one in MUTANTS if not given.names or any(name in one.name for name in given.names)]
+    outcomes = {}
+    with tempfile.TemporaryDirectory() as folder:
+        copy_checkout(folder)
+        for mutant in chosen:
+            started = time.monotonic()
+            outcomes[mutant.name] = try_mutant(mutant, folder)
+            print(f"{outcomes[mutant.name]:9} {time.monotonic() - started:5.0f} s  {mutant.name}", flush=True)
+    if not given.names:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+        RESULT.write_text(json.dumps({"commit": commit.stdout.strip(), "mutants": outcomes}, indent=1) + "\n")
+    return 1 if "survives" in outcomes.values() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -36,6 +36,9 @@ from table.view.file_group import FileSlice
 
 log = get_logger("hudistream.read")
 
+# files of Hudi do not name the calendar of their dates; it is that of Spark 3 and of Arrow (decision 6)
+_CALENDAR = "spark.sql.parquet.datetimeRebaseModeInRead"
+
 _GLOB = re.compile(r"[\[\]{}*?\\]")
 _NO_CONNECTOR = re.compile(r"No FileSystem for scheme|UnsupportedFileSystemException|Class \S*FileSystem\S* not found")
 
@@ -123,6 +126,8 @@ class FrameMaker:
         own = {field.name: field for field in written}
         schema = pa.schema([own.get(field.name, field) for field in schema])
         reader = self.spark.read.schema(to_spark_ddl(schema)).options(**self.settings)
+        if self.spark.conf.get(_CALENDAR, "EXCEPTION") == "EXCEPTION":  # nobody has said which
+            reader = reader.option("datetimeRebaseMode", "CORRECTED")
         if are_told_by_folders(config, self.plan.schema, folders):
             reader = reader.option("basePath", storage.base_uri)
         else:

@@ -111,6 +111,20 @@ MUTANTS = (
         ("tests/table/metadata_table",),
     ),
     Mutant(
+        "an empty batch leaves a commit", "streaming/batch/micro_batch.py",
+        " or job.options.sink.commits_empty):", " or True):",
+        ("tests/streaming/test_arrow_sink.py", "tests/table/options/test_switches.py"),
+    ),
+    Mutant(
+        "a manifest names what cleaning deletes after a compaction", "table/services/after_commit.py",
+        "        *after_compaction,\n", "", ("tests/table/catalog", "tests/streaming/batch/test_table_services.py"),
+    ),
+    Mutant(
+        "an inline compaction runs beside the next batch", "table/services/compaction/service.py",
+        "            return Trigger.INLINE", "            return Trigger.BACKGROUND",
+        ("tests/table/services/test_merge_on_read_upkeep.py", "tests/streaming/batch/test_table_services.py"),
+    ),
+    Mutant(
         "an undone write counts as archived", "table/timeline/change.py",
         "archived = frozenset(time for time in gone if time < first)", "archived = gone",
         ("tests/table/timeline/test_change.py",),

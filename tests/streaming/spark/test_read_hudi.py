@@ -219,6 +219,23 @@ def test_dates_and_times_of_any_year_are_compared(spark, tmp_path, year):
         assert [row.id for row in read_hudi(spark, path, columns=["id"], where=where).collect()] == ["a"]
 
 
+def test_files_that_name_no_calendar_are_read_by_the_one_of_arrow(spark, tmp_path):
+    """Hudi's writers name none. Spark refuses to choose for dates before 1582 and times before 1900."""
+    path, day, time = str(tmp_path / "t"), date(1, 1, 1), datetime(1, 1, 1, tzinfo=timezone.utc)
+    rows = {
+        "id": ["a"],
+        "p": ["p"],
+        "ts": pa.array([0], pa.int64()),
+        "d": [day],
+        "t": pa.array([time], pa.timestamp("us", "UTC")),
+    }
+    Engine(path).write(0, pa.table(rows), parallelism=1)
+    [file] = (tmp_path / "t" / "p").glob("*.parquet")
+    pq.write_table(pq.ParquetFile(file).read().replace_schema_metadata(), file)
+    [row] = read_hudi(spark, path).selectExpr("string(d) d", "unix_micros(t) t").collect()
+    assert (row.d, row.t) == ("0001-01-01", -62135596800000000)
+
+
 def test_no_condition_on_floats_reaches_the_files(spark, tmp_path):
     """Spark passes over row groups by bounds, which leave NaN out; other columns it may use."""
     path, nan = str(tmp_path / "t"), float("nan")

@@ -342,6 +342,8 @@ TABLE = TableConfig("t", ("id",), ("p",), ("ts",))
         ({"name": "x"}, "hoodie.table.name=x"),
         ({"hive_style": True}, "hive_style_partitioning=True"),
         ({"timezone": "LOCAL"}, "timezone=LOCAL"),
+        ({"keygen_type": "COMPLEX"}, "keygenerator.type=COMPLEX"),
+        ({"archive_folder": "past"}, "archivelog.folder=past"),
     ],
 )
 def test_options_that_contradict_the_table_are_refused(options, message):

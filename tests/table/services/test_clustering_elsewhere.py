@@ -15,6 +15,7 @@ from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import CompactionSettings
 from table.options.write_options import WriteOptions
+from table.services.clustering import execution
 from table.services.clustering.command import cluster, execute_planned
 from table.services.clustering.execution import carry_out_planned
 from table.services.compaction.compaction import request_compaction
@@ -22,7 +23,7 @@ from table.services.rollback.undo_commit import roll_back
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.transaction import commit
-from table.transaction.heartbeat import WriterIdentity
+from table.transaction.heartbeat import WriterIdentity, delete_heartbeat
 from table.view.file_system_view import list_file_groups
 
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
@@ -269,6 +270,31 @@ def test_a_clustering_that_is_decided_is_not_undone_by_an_error(tmp_path, decide
     assert not timeline.pending
     assert latest(path) == before
     assert HudiTable.open(path).check().is_sound
+
+
+@EACH_TYPE
+@EACH_VERSION
+def test_one_that_was_decided_since_the_look_is_completed_and_not_written_again(
+    tmp_path, decided, monkeypatch, table_type, version
+):
+    path = str(tmp_path / "t")
+    a_table(path, table_type, version)
+    before = latest(path)
+    planned = plan_elsewhere(path)
+
+    def die():
+        raise PowerCut
+
+    decided.append(die)
+    with dying_process(), pytest.raises(PowerCut):
+        execute(path)
+    delete_heartbeat(Bare.open(path).storage, planned.time)  # it has expired
+    monkeypatch.setattr(execution, "write_groups", lambda *_: pytest.fail("written again"))
+    execute_elsewhere(path)
+    timeline = Bare.open(path).load_timeline()
+    assert timeline.completed_of(Action.REPLACE_COMMIT)
+    assert not timeline.pending
+    assert latest(path) == before
 
 
 @EACH_VERSION

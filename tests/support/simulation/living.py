@@ -16,8 +16,8 @@ class Living:
     """Listens to the calls of a world whose streams share the table.
 
     No honest judge takes the writer of a commit for dead whose heartbeat is younger than its expiry. It is older than
-    the request, and the writer may have stood still in between. A requested service is different: any writer may execute
-    it. A judge that has just stood still is excused: its lease may have expired.
+    the request, and the writer may have stood still in between. A requested service is different: any writer may
+    execute it. A judge that has just stood still is excused: its lease may have expired.
     """
 
     def __init__(self, world, disk):

@@ -22,11 +22,13 @@ from table.metadata_table.location_codec import newest_location
 from table.metadata_table.metadata_table import (
     GroupKey,
     MetadataTable,
+    count_groups,
     find_slice,
     is_making,
     is_whole,
     planned_groups,
     slices_in,
+    token_of_group,
     unfinished_times,
 )
 from table.metadata_table.record_codec import encode_record, schema_of
@@ -47,7 +49,6 @@ _MOST = 20  # times as many log files: then what hinders the compaction will not
 _GROWTH, _PATIENCE = 4, 5
 _EXTENSION = ".hfile"
 _SUFFIX = "001"
-_TASK = "0-0-0"
 
 log = get_logger("hudistream.metadata_table")
 
@@ -231,7 +232,9 @@ def _check_is_there(own: MetadataTable, begun: Instant) -> None:
 def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: CommittedInstants) -> WriteStat:
     """Writes the base file of a file group, or finds it."""
     index, file_id = group
-    entries = [entry for entry in own.list_files(index) if _is_before(entry, time, committed)]
+    whole = own.list_files(index)
+    token = token_of_group(file_id, count_groups(whole))
+    entries = [entry for entry in whole if _is_before(entry, time, committed)]
     found = next((one for one in slices_in(index, entries, committed) if one.file_id == file_id), None)
     if found is None or not is_whole(found):
         raise UnsupportedTableError(f"the file group {file_id} of the metadata table has lost files")
@@ -246,7 +249,7 @@ def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: Co
         merged = ((key, merge(values, version)) for key, values in records)
         left = ((key, value) for key, value in merged if value is not None)
     data = encode_hfile(left, schema_of(version), is_base_file=True)
-    name = str(BaseFileName(file_id, _TASK, time, _EXTENSION))
+    name = str(BaseFileName(file_id, token, time, _EXTENSION))
     if create_settled(own.storage, join(index, name), data) != data:
         raise UnsupportedTableError(f"the base file {name} of the metadata table has other entries than its log files")
     return WriteStat(

@@ -37,7 +37,7 @@ from table.metadata_table.index_definitions import DEFINITIONS_FILE, define_reco
 from table.metadata_table.index_keys import file_id_of
 from table.metadata_table.make_record_index import GroupKeys, make_record_index
 from table.metadata_table.make_statistics import Records, make_statistics
-from table.metadata_table.metadata_table import MADE, METADATA_FOLDER, GroupKey
+from table.metadata_table.metadata_table import MADE, METADATA_FOLDER, GroupKey, token_of_group
 from table.metadata_table.record_codec import schema_of
 from table.metadata_table.records import ALL_PARTITIONS, key_of
 from table.metadata_table.statistics import Statistics, indexed_columns
@@ -52,7 +52,6 @@ from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, committed_instants, parse_data_files
 from table.view.listing import Listing
 
-_TASK = "0-0-0"
 _LAYOUT_1_SUFFIX = "010"
 
 log = get_logger("hudistream.metadata_table")
@@ -186,10 +185,13 @@ def _write(storage: Storage, config: TableConfig, timeline: Timeline, indexes: M
         requested = name_instant(layout, time, Action.DELTA_COMMIT, State.REQUESTED)
         own.create_exclusive(requested.path, b"", durable=True)
         begun = begin_instant(own, requested)
+        file_ids = [file_id_of(index, number) for number in range(len(indexes[index]))]
         stats = [
             stat
-            for group, records in enumerate(indexes[index])
-            for stat in _write_group(own, (index, file_id_of(index, group)), time, records, config.version)
+            for file_id, records in zip(file_ids, indexes[index], strict=True)
+            for stat in _write_group(
+                own, (index, file_id), token_of_group(file_id, len(file_ids)), time, records, config.version
+            )
         ]
         done = clock.next_instant_time(done, clock.now_ms(), config.timezone)
         completed = begun.to(State.COMPLETED, done if layout.names.hold_completion else None)
@@ -197,14 +199,16 @@ def _write(storage: Storage, config: TableConfig, timeline: Timeline, indexes: M
         create_settled(own, completed.path, layout.encode_commit(metadata))
 
 
-def _write_group(own: Storage, group: GroupKey, time: str, records: Records, version: int) -> Iterator[WriteStat]:
+def _write_group(
+    own: Storage, group: GroupKey, token: str, time: str, records: Records, version: int
+) -> Iterator[WriteStat]:
     """The log file with which Hudi begins each file group, and a base file if there are records."""
     index, file_id = group
     empty = LogBlock(BlockType.DELETE, {Header.INSTANT_TIME: time}, EMPTY_DELETE_BLOCK)
-    create_settled(own, join(index, str(LogFileName(file_id, time, 1, _TASK))), encode_block(empty))
+    create_settled(own, join(index, str(LogFileName(file_id, time, 1, token))), encode_block(empty))
     if not records:
         return
-    name = str(BaseFileName(file_id, _TASK, time, ".hfile"))
+    name = str(BaseFileName(file_id, token, time, ".hfile"))
     data = encode_hfile(records, schema_of(version), is_base_file=True)
     create_settled(own, join(index, name), data)
     yield WriteStat(

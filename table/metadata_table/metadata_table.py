@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from table.config.metadata_indexes import FILES
 from table.config.table_config import PROPERTIES_FILE, TableConfig, config_from_properties, whole_properties
 from table.errors import CorruptFileError, UnsupportedTableError
+from table.files.names import build_write_token, parse_base_file, parse_log_file
 from table.storage.interface import METAFOLDER, FileInfo, Storage, join
 from table.storage.subfolder import Subfolder
 from table.timeline.active_timeline import load_timeline
@@ -24,6 +25,7 @@ from table.view.file_group import (
 METADATA_FOLDER = join(METAFOLDER, "metadata")
 FILE_ID = "files-0000-0"  # the only file group of the partition
 _DIGITS = 17
+_COUNTED = 1_010_101  # number of an attempt that no task reaches: the token tells the number of file groups
 _COMPACTIONS = (Action.COMMIT, Action.COMPACTION, Action.LOG_COMPACTION)
 GroupKey = tuple[str, str]  # index and file id
 MADE = "0" * 14  # begins the times of the instants that made the metadata table
@@ -191,6 +193,27 @@ def planned_groups(own: MetadataTable, compaction: Instant) -> dict[GroupKey, Co
     return {(one.partition_path, one.file_id): one for one in plan.operations}
 
 
+def token_of_group(file_id: str, count: int) -> str:
+    """Write token of the first file of a file group of an index, and of each base file that is made here (pure).
+
+    The hash of a key finds its file group by their number. If some are gone, a key is looked for in a wrong one, and
+    counts as new. So names say how many there were. Hudi takes a token for no more than a name.
+
+    Args:
+        file_id: of the file group.
+        count: number of file groups of the index.
+    """
+    if count == 1:
+        return build_write_token(0, 0, 0)
+    return build_write_token(int(file_id.split("-")[-2]), count, _COUNTED)
+
+
+def _said_count(name: str) -> int | None:
+    file = parse_base_file(name) or parse_log_file(name)
+    numbers = file.write_token.split("-") if file is not None else []
+    return int(numbers[1]) if numbers[2:] == [str(_COUNTED)] else None
+
+
 def count_groups(entries: Iterable[FileInfo]) -> int:
     """The number of file groups of an index (pure).
 
@@ -198,12 +221,15 @@ def count_groups(entries: Iterable[FileInfo]) -> int:
         entries: of `MetadataTable.list_files`.
 
     Raises:
-        CorruptFileError: the index has no files.
+        CorruptFileError: the index has no files, or names of its files say another number.
     """
-    files = (file for of_kind in parse_data_files("", entries) for file in of_kind)
+    files = [file for of_kind in parse_data_files("", entries) for file in of_kind]
     count = len({file.file_id for file in files})
     if not count:
         raise CorruptFileError("an index of the metadata table has no files")
+    said = {number for file in files if (number := _said_count(file.name)) is not None} - {count}
+    if said:
+        raise CorruptFileError(f"an index of the metadata table has {count} file groups, and had {max(said)}")
     return count
 
 

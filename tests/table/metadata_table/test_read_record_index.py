@@ -212,6 +212,24 @@ def test_an_index_that_a_writer_did_not_keep_is_refused(tmp_path):
         seen.as_of(table.load_timeline())
 
 
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_an_index_that_lost_its_last_file_groups_doubles_no_key(tmp_path, version):
+    """The hash of a key finds its file group by their number: of half an index, each remaining key is where it was."""
+    path = str(tmp_path / "t")
+    filled(path, version)
+    before = {key for key, _, _ in values(path)}
+    for file in Path(path, METADATA_FOLDER, RECORD_INDEX).iterdir():
+        if "record-index-000" in file.name and int(file.name.split("record-index-")[1][:4]) >= 5:
+            file.unlink()
+    report = UserTable.open(path).check()
+    assert any("has 5 file groups, and had 10" in finding.text for finding in report.findings)
+    engine = sink(path, version)
+    engine.write(4, rows(range(26), ts=9))
+    engine.writer.stop()
+    assert {key for key, _, _ in values(path)} == before | {f"k{number}" for number in range(26)}
+    assert UserTable.open(path).check().is_sound
+
+
 def test_the_files_are_asked_if_the_index_cannot_be_read(tmp_path):
     path = str(tmp_path / "t")
     engine = filled(path)

@@ -289,7 +289,7 @@ BY_SEED = {
     ),
     "archivals at once": ("15: what is retired was read", worlds.build_crowd, 55),
     "an update that archival forgot": (
-        "15: archival keeps what a batch has not seen", worlds.build_overtaken, 64,
+        "15: archival keeps what a batch has not seen", worlds.build_overtaken, 31,
     ),
     "keys in two file groups": (
         "15: a batch is planned from the timeline behind its request", worlds.build_slow_begin, 15, "8",

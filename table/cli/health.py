@@ -19,10 +19,10 @@ from table.cli.arguments import (
 from table.cli.grid import grid_lines
 from table.cli.output import plural, say, say_json
 from table.errors import CorruptFileError, StorageError, TableNotFoundError
-from table.inspect.glance_rows import COLUMNS, NUMBERS, row_of
+from table.inspect.glance_rows import COLUMNS, NUMBERS, Glance, row_of
 from table.inspect.health import load_health
 from table.inspect.health_facts import Code, Health, HealthFinding, Verdict
-from table.inspect.tables_below import Glance, load_glances
+from table.inspect.tables_below import load_glances
 from table.inspect.words import WORDS, age_text, size_text
 from table.storage.opening import open_storage
 

@@ -1,10 +1,39 @@
 """A table among others, as a row of figures (pure)."""
 
-from table.inspect.tables_below import Glance
+from dataclasses import dataclass
+
+from table.inspect.health_facts import Code, Health, HealthFinding, Verdict
 from table.inspect.words import WORDS, age_text, size_text
 
 COLUMNS = ("table", "health", "last commit", "rows/min", "live", "files", "small", "since clean", "since compaction")
 NUMBERS = COLUMNS[3:]
+
+
+@dataclass(frozen=True)
+class Glance:
+    """One table.
+
+    Attributes:
+        path: its address.
+        health: what was found; None where the table cannot be read.
+        error: why it cannot be read; "" where it can.
+    """
+
+    path: str
+    health: Health | None
+    error: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """How well the table is."""
+        return Verdict.BROKEN if self.health is None else self.health.verdict
+
+    @property
+    def findings(self) -> tuple[HealthFinding, ...]:
+        """What is not well."""
+        if self.health is None:
+            return (HealthFinding(Verdict.BROKEN, Code.UNREADABLE, self.error),)
+        return self.health.findings
 
 
 def row_of(one: Glance, below: str) -> tuple[str, ...]:

@@ -1,45 +1,17 @@
 """All tables below a folder at a glance: which there are and how well each is, the worst first."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from table.errors import HudiError
 from table.hudi_table import HudiTable
+from table.inspect.glance_rows import Glance
 from table.inspect.health import load_health
-from table.inspect.health_facts import Code, Health, HealthFinding, Verdict
 from table.services.kept_settings import KeptSettings
 from table.storage.at_once import each_at_once
 from table.storage.interface import METAFOLDER, Storage
 
 MOST_LEVELS = 5
 MOST_FOLDERS = 10_000  # that are listed in search of tables
-
-
-@dataclass(frozen=True)
-class Glance:
-    """One table.
-
-    Attributes:
-        path: its address.
-        health: what was found; None where the table cannot be read.
-        error: why it cannot be read; "" where it can.
-    """
-
-    path: str
-    health: Health | None
-    error: str = ""
-
-    @property
-    def verdict(self) -> Verdict:
-        """How well the table is."""
-        return Verdict.BROKEN if self.health is None else self.health.verdict
-
-    @property
-    def findings(self) -> tuple[HealthFinding, ...]:
-        """What is not well."""
-        if self.health is None:
-            return (HealthFinding(Verdict.BROKEN, Code.UNREADABLE, self.error),)
-        return self.health.findings
 
 
 def find_tables(folder: Storage) -> Iterator[Storage]:

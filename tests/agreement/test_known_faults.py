@@ -138,7 +138,7 @@ def test_a_fault_of_a_later_hudi_is_still_there(partners, tmp_path, utc, name):
 
 # what Hudi 1.2.0 wrote, told by `check`
 OF_HUDI_AS_A_WRITER = {
-    "statistics that Hudi makes of NaN alone are zeros": case_of(
+    "statistics that Hudi makes beside a NaN are zeros": case_of(
         Shape(
             version=9, kinds={KEY: "text", "c": "double"}, options={"hoodie.metadata.enable": "true", **COLUMN_STATS}
         ),

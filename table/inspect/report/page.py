@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from table.inspect.glance_rows import COLUMNS, row_of
+from table.inspect.glance_rows import COLUMNS, Glance, row_of
 from table.inspect.health_facts import Health, Verdict
 from table.inspect.report.charts import HALF, Bar, bar_chart, share_bar, size_bins, treemap
 from table.inspect.report.facts import LARGEST_PARTITIONS, MOST_LISTED, ReportFacts
-from table.inspect.tables_below import Glance
 from table.inspect.words import WORDS, age_text, size_text
 from table.services.check.finding import Severity
 

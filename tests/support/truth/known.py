@@ -68,7 +68,7 @@ def _hudi_makes_statistics_of_floats(case, _):
 
 KNOWN = (
     Known(
-        "statistics that Hudi makes of NaN alone are zeros", ("check",), "ends with nan, and the statistics with 0.0",
+        "statistics that Hudi makes beside a NaN are zeros", ("check",), ", and the statistics with 0.0",
         _hudi_makes_statistics_of_floats,
     ),
     Known("bounds hide NaN", ("hudi-rs",), None, lambda c, q: _compares_floats(c, q, ("=", ">="), math.isnan)),

@@ -4,6 +4,7 @@ import os
 import shutil
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from engine import Engine, leave_a_dead_batch, rows
@@ -323,7 +324,8 @@ def test_what_the_archive_holds_twice_is_copied_once(tmp_path):
     folder = f"{path}/.hoodie/archived"
     names = sorted(name for name in os.listdir(folder) if ".archive." in name)
     once = archived(table)
-    shutil.copy(f"{folder}/{names[-1]}", f"{folder}/{names[-1].replace('.archive.', '.archive.9', 1)}")
+    again = [Path(folder, name).read_bytes() for name in names]  # blocks of a log may follow each other
+    Path(folder, names[-1].replace(".archive.", ".archive.9", 1)).write_bytes(b"".join(again))
     copied = table.convert(8).archived_timeline
     times = [(row.time, row.action) for rows_of_file in copied.read_rows() for row in rows_of_file]
     assert sorted(times) == sorted(set(times))

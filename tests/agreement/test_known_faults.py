@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from truth.cases import KEY, ORDER, PATH, Case, Question, Shape, Step
@@ -159,5 +160,23 @@ def test_a_fault_of_hudi_as_a_writer_is_still_there(partners, tmp_path, utc, nam
     assert outcome.counts["check", name] == 1, outcome.counts
 
 
+OF_TWO_HUDIS = "a late record of Hudi wins by an ordering date"
+
+
+@pytest.mark.hudi
+def test_a_fault_of_one_hudi_on_a_table_of_another_is_still_there(hudi, partners, tmp_path, utc):
+    shape = Shape(version=8, merge_on_read=True, index="BUCKET", kinds={KEY: "text", ORDER: "date"}, options=ONE_BUCKET)
+    first, late = ({KEY: "a", ORDER: date(1969, 12, 31)},), ({KEY: "a", ORDER: date(1900, 1, 1)},)
+    case = case_of(shape, [("upsert", first, {}), ("upsert", late, {})], Question())
+    steps = tuple(replace(step, by=by) for step, by in zip(case.steps, ("1.2.0", "1.0.2"), strict=True))
+    reader, writers = RealHudi(hudi, "1.0.2", skips=False), {"1.0.2": hudi, "1.2.0": partners[9]}
+    judge = Judge(str(tmp_path), [reader], lambda path, shape: Arrow(path, shape, writers))
+    outcome = judge.run(replace(case, steps=steps))
+    assert not outcome.differences
+    assert outcome.counts[reader.name, OF_TWO_HUDIS] == 1, outcome.counts
+
+
 def test_each_fault_has_a_test():
-    assert sorted(fault.name for fault in KNOWN) == sorted([*CASES, *OF_HUDI, *OF_LATER_HUDI, *OF_HUDI_AS_A_WRITER])
+    assert sorted(fault.name for fault in KNOWN) == sorted(
+        [*CASES, *OF_HUDI, *OF_LATER_HUDI, *OF_HUDI_AS_A_WRITER, OF_TWO_HUDIS]
+    )

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .cases import HUDIS, ORDER
+
 FLOATS = ("float", "double")
 
 
@@ -61,9 +63,12 @@ def _floats_became_doubles(case, _):
     return any({"float", "double"} <= kinds for kinds in _kinds(case).values())
 
 
+def _is_by_hudi(step):
+    return step.writes and step.by in HUDIS
+
+
 def _hudi_makes_statistics_of_floats(case, _):
-    by_hudi = any(step.writes and step.by not in ("first", "second") for step in case.steps)
-    return by_hudi and any(kinds & set(FLOATS) for kinds in _kinds(case).values())
+    return any(map(_is_by_hudi, case.steps)) and any(kinds & set(FLOATS) for kinds in _kinds(case).values())
 
 
 KNOWN = (
@@ -80,6 +85,10 @@ KNOWN = (
     Known(
         "a float of a log becomes a double by its text", ("Hudi",), None,
         lambda c, q: c.shape.merge_on_read and _floats_became_doubles(c, q),
+    ),
+    Known(
+        "a late record of Hudi wins by an ordering date", ("Hudi 1.0.2",), None,
+        lambda c, q: c.shape.merge_on_read and c.shape.kinds.get(ORDER) == "date" and any(map(_is_by_hudi, c.steps)),
     ),
     Known(
         "a range shows partition values as folders spell them", ("Hudi",), None,

@@ -200,12 +200,13 @@ def _typed(term: tuple[str, str, Any], schema: pa.Schema, zone: str) -> tuple[st
     if operator not in ("in", "not in"):
         if _is_null(value):
             return nothing
-        if pa.types.is_integer(kind) and isinstance(value, float) and math.isfinite(value):
-            return name, operator, _whole(operator, value)
+        if pa.types.is_integer(kind) and isinstance(value, int | float) and not isinstance(value, bool):
+            return name, *_of_integers(operator, value, kind)
         return name, operator, _value(value, kind, term, zone)
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise InvalidConfigError(f"where={term!r}: {operator!r} takes a list of values")
-    values = [_value(one, kind, term, zone) for one in value if not _is_null(one)]
+    listed = (one for one in value if not _is_null(one) and not _is_beyond(one, kind))
+    values = [_value(one, kind, term, zone) for one in _whole_ones(listed, kind)]
     if operator == "not in" and any(map(_is_null, value)):
         return nothing
     return name, operator, values or pa.array([], kind)
@@ -213,6 +214,36 @@ def _typed(term: tuple[str, str, Any], schema: pa.Schema, zone: str) -> tuple[st
 
 def _is_null(value: Any) -> bool:
     return value is None or (isinstance(value, pa.Scalar) and not value.is_valid)
+
+
+def _ends_of(kind: pa.DataType) -> tuple[int, int]:
+    """The least and the greatest value of a type of integers."""
+    bits = kind.bit_width
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(kind) else (0, 2**bits - 1)
+
+
+def _is_beyond(value: Any, kind: pa.DataType) -> bool:
+    """Whether a number is none that a column of integers can have, because it is too small or too great."""
+    if not pa.types.is_integer(kind) or not isinstance(value, int | float):
+        return False
+    least, greatest = _ends_of(kind)
+    return not least <= value <= greatest
+
+
+def _whole_ones(values: Iterable[Any], kind: pa.DataType) -> Iterable[Any]:
+    """The members of a list that a column can have: of floats beside a column of integers the whole ones."""
+    if not pa.types.is_integer(kind):
+        return values
+    numbers = (one for one in values if not isinstance(one, float) or one.is_integer())
+    return (int(one) if isinstance(one, float) else one for one in numbers)
+
+
+def _of_integers(operator: str, value: float, kind: pa.DataType) -> tuple[str, Any]:
+    """Operator and value of an equivalent comparison with a column of integers, which Arrow evaluates exactly."""
+    if not _is_beyond(value, kind):
+        return operator, _whole(operator, value) if isinstance(value, float) else value
+    holds = {"<": value > 0, "<=": value > 0, ">": value < 0, ">=": value < 0, "!=": True}  # NaN: neither
+    return (">=", _ends_of(kind)[0]) if holds.get(operator, False) else ("in", pa.array([], kind))
 
 
 def _whole(operator: str, value: float) -> int | float:

@@ -139,7 +139,8 @@ MUTANTS = (
     ),
     Mutant(
         "a cut hoodie.properties counts as whole", "table/config/table_config.py",
-        'if fault is None and not data.endswith((b"\\n", b"\\r")):', "if False:", ("tests/table/config",),
+        'if fault is None and not data.endswith((b"\\n", b"\\r")):', "if False:",
+        ("tests/table/services/test_damaged_records.py",),
     ),
     Mutant(
         "a page with another name keeps its checksum", "table/files/parquet/page_checksums.py",

@@ -1,6 +1,7 @@
 """Archival, savepoints, restores and rollbacks of merge-on-read tables."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from engine import Engine, rows
@@ -8,20 +9,25 @@ from instants import completed
 from snapshots import assert_clean
 
 from table import read_table
+from table.config.table_config import TableConfig
 from table.errors import CommitConflictError, InvalidConfigError, UnsupportedTableError
 from table.files.names import parse_base_file, parse_log_file
 from table.hudi_table import HudiTable
 from table.options.choices import CompactionTrigger
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
+from table.options.write_options import parse_options
+from table.services.after_commit import services_of
 from table.services.archival.archival import archive
 from table.services.archival.plan import plan_archival
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.compaction.due import first_that_counts
 from table.services.compaction.execution import execute_compaction
+from table.services.compaction.service import CompactionService
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint
+from table.services.service import Trigger
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant
 from table.timeline.archived_timeline import read_archived_commits
@@ -322,3 +328,12 @@ def test_a_name_that_came_again_is_not_taken_for_that_of_an_undone_file(tmp_path
     archive(table, NARROW, CLEAN, SOON)
     assert (path / gone[0]).exists()
     assert values(path) == wanted
+
+
+@pytest.mark.parametrize(("inline", "trigger"), [("true", Trigger.INLINE), ("false", Trigger.BACKGROUND)])
+def test_an_inline_compaction_is_done_before_the_next_batch(inline, trigger):
+    options = parse_options({"hoodie.compact.inline": inline, "hoodie.datasource.compaction.async.enable": "true"})
+    [service] = [one for one in services_of(options.options) if isinstance(one, CompactionService)]
+    table = TableConfig("t", ("id",), table_type="MERGE_ON_READ")
+    assert service.trigger(table) is trigger
+    assert service.trigger(replace(table, table_type="COPY_ON_WRITE")) is Trigger.NOT_NOW

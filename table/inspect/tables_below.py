@@ -6,12 +6,15 @@ from table.errors import HudiError
 from table.hudi_table import HudiTable
 from table.inspect.glance_rows import Glance
 from table.inspect.health import load_health
+from table.log import get_logger
 from table.services.kept_settings import KeptSettings
 from table.storage.at_once import each_at_once
 from table.storage.interface import METAFOLDER, Storage
 
 MOST_LEVELS = 5
 MOST_FOLDERS = 10_000  # that are listed in search of tables
+
+log = get_logger("hudistream.inspect")
 
 
 def find_tables(folder: Storage) -> Iterator[Storage]:
@@ -33,6 +36,8 @@ def find_tables(folder: Storage) -> Iterator[Storage]:
                 deeper += [here.below(name) for name in sorted(names) if not name.startswith(".")]
         listed += len(level)
         level = deeper[: max(0, MOST_FOLDERS - listed)]
+        if len(level) < len(deeper):
+            log.warning("folders_not_searched", below=folder.base_uri, folders=len(deeper) - len(level))
 
 
 def _folders(folder: Storage) -> list[str]:
@@ -49,7 +54,7 @@ def load_glances(folder: Storage, settings: KeptSettings | None = None) -> list[
     Raises:
         StorageError: a folder above the tables cannot be listed.
     """
-    found = each_at_once(folder, lambda table: _glance_at(table, settings), list(find_tables(folder)))
+    found = [_glance_at(table, settings) for table in find_tables(folder)]  # each asks the store side by side
     return sorted(found, key=lambda one: (-one.verdict, -len(one.findings), one.path))
 
 

@@ -205,10 +205,13 @@ def _typed(term: tuple[str, str, Any], schema: pa.Schema, zone: str) -> tuple[st
         return name, operator, _value(value, kind, term, zone)
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise InvalidConfigError(f"where={term!r}: {operator!r} takes a list of values")
-    listed = (one for one in value if not _is_null(one) and not _is_beyond(one, kind))
+    given = list(value)
+    listed = (one for one in given if not _is_null(one) and not _is_beyond(one, kind))
     values = [_value(one, kind, term, zone) for one in _whole_ones(listed, kind)]
-    if operator == "not in" and any(map(_is_null, value)):
+    if operator == "not in" and any(map(_is_null, given)):
         return nothing
+    if operator == "not in" and given and not values:  # none of them can be there: true for all but nulls
+        return name, ">=", _ends_of(kind)[0]
     return name, operator, values or pa.array([], kind)
 
 

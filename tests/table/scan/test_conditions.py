@@ -131,7 +131,8 @@ def test_an_error_of_a_condition_is_no_damaged_file(tmp_path, table_type):
     (">", 2**70, []), ("<", 2**70, ["a", "b"]), (">=", 1e308, []), ("<=", 1e308, ["a", "b"]), ("=", 2**63, []),
     ("!=", 2**63, ["a", "b"]), (">", -(2**70), ["a", "b"]), ("<", -1e308, []), ("=", float("inf"), []),
     ("<", float("inf"), ["a", "b"]), ("!=", float("nan"), ["a", "b"]), ("<", float("nan"), []),
-    ("in", [2**70, 1e308, 1.0, 0.5], ["a"]), ("not in", [2**70, 1.0], ["b"]), ("in", [2**62], ["b"]),
+    ("in", [2**70, 1e308, 1.0, 0.5], ["a"]), ("not in", [2**70, 1.0], ["b"]),
+    ("not in", [2**70], ["a", "b"]), ("not in", [0.5, float("nan")], ["a", "b"]), ("in", [2**62], ["b"]),
 ], ids=str)  # fmt: skip
 def test_a_number_that_no_integer_of_the_column_can_be_is_compared_all_the_same(tmp_path, operator, value, found):
     with ArrowSink(str(tmp_path / "t"), key="id") as sink:

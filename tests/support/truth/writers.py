@@ -223,6 +223,10 @@ class Spark(Arrow):
             "hoodie.simple.",
             "hoodie.write.",
             "hoodie.metadata.",
+            "hoodie.compact.",
+            "hoodie.datasource.compaction.",
+            "hoodie.clean.",
+            "hoodie.archive.",
         )
         options = {key: value for key, value in options_of(self.shape).items() if key.startswith(given)}
         return self.table().delete(step.where, options)

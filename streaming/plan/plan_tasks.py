@@ -22,6 +22,7 @@ from table.config.merge_mode import MergeMode, mode_in_force
 from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import MERGER_VERSION, TableConfig
 from table.errors import InvalidConfigError
+from table.files.markers import APPEND, CREATE
 from table.index.virtual_keys import virtual_keys_of
 from table.keys.keygen import KeyRules, build_key_expressions, find_key_column
 from table.metadata_table.read_record_index import RecordIndex
@@ -36,7 +37,7 @@ from table.schema.avro_schema import relaxed, required_columns, schema_json, wit
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants
 from table.view.listing import Listing
-from table.write.context import WriteContext
+from table.write.context import ChangeFileSettings, WriteContext
 from table.write.row_order import check_sortable
 
 
@@ -300,7 +301,15 @@ def _write_context(options: WriteOptions, config: TableConfig, schema: pa.Schema
         ranged=ranged_columns(config, schema),
         tells_keys=RECORD_INDEX in config.metadata_indexes and config.tells_keys,
         has_unique_keys=options.index.type.is_global or not config.partition_fields,
+        change_files=_change_files(options, config),
     )
+
+
+def _change_files(options: WriteOptions, config: TableConfig) -> ChangeFileSettings | None:
+    """How change files are written. An erasure writes none: they would hold the rows that it deletes."""
+    if config.change_images is None or options.base_file.keys_anew:
+        return None
+    return ChangeFileSettings(config.change_images, APPEND if config.layout_version == 1 else CREATE)
 
 
 def _checked_order(options: WriteOptions, schema: pa.Schema) -> RowOrder | None:

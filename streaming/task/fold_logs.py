@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streaming.plan.task_plan import TaskPlan
 from streaming.task.slice_reading import reading_of
+from table.columns.take import take_rows
 from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.summary import BaseFileSummary
 from table.files.key_changes import KeyChanges, KeyFates
@@ -110,7 +111,7 @@ def fold_logs(
         stat = file.report(summary, fold.keys, inserted=fold.inserted, updated=fold.updated, deleted=fold.deleted)
         return stat, summary
     except BaseException:
-        file.close()
+        file.abandon()
         raise
 
 
@@ -136,16 +137,23 @@ class _Fold:
 
     def rows(self, file_slice: FileSlice) -> Iterator[pa.Table]:
         """The rows of the slice with the changes applied, then the new rows."""
-        context = self._plan.context
+        context, changes = self._plan.context, self._file.changes
         for rows in merge_slice(context.storage, file_slice, reading_of(self._plan)):
             found = positions_of(rows.column(RECORD_KEY), self._keys)
-            merged = merge_rows(self._carried(rows), self._incoming, found, context.merge, self._removes)
+            carried = self._carried(rows)
+            merged = merge_rows(carried, self._incoming, found, context.merge, self._removes)
+            if changes is not None:
+                changes.updated(take_rows(carried, merged.changed), merged.fresh)
+                changes.deleted(take_rows(carried, merged.gone))
             self._fates.note(found, merged.gone)
             self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted
             yield merged.rows
         is_new = self._fates.find_new(self._deletes)
         self.inserted = int(is_new.sum())
-        yield self._incoming.filter(pa.array(is_new))
+        fresh = self._incoming.filter(pa.array(is_new))
+        if changes is not None:
+            changes.inserted(fresh)
+        yield fresh
 
     def _carried(self, rows: pa.Table) -> pa.Table:
         schema, columns = file_schema(self._file.schema), []

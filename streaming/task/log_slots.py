@@ -40,7 +40,9 @@ def plain_groups(plan: TaskPlan, path: str, known: Iterable[LiveFile]) -> SlotGr
     files = as_base_files(path, known)
     logs = {file.file_id: LogSlot(file.instant_time, 1, file.name) for file in files}
     if plan.committed.logs_name_writers:
-        logs = dict.fromkeys(logs, own_slot(plan.context.instant_time))
+        time = plan.context.instant_time
+        named = plan.context.change_files is not None
+        logs = {file.file_id: own_slot(time, file.name if named else "") for file in files}
     return SlotGroups(files, logs, frozenset(logs), as_live_files(files))
 
 
@@ -71,19 +73,29 @@ def _slot_of(plan: TaskPlan, group: FileGroup, compaction: str | None) -> LogSlo
     if not plan.committed.logs_name_writers:
         return slot_of(group, compaction)
     is_behind_plan = compaction is not None or group.latest_base_file is None
-    return own_slot(plan.context.instant_time, is_behind_plan=is_behind_plan)
+    if plan.context.change_files is None:
+        return own_slot(plan.context.instant_time, is_behind_plan=is_behind_plan)
+    before = group.merged_slice
+    base_file = before.base_file.name if before.base_file is not None else ""
+    logs = tuple(log.name for log in before.log_files)
+    return own_slot(plan.context.instant_time, base_file, logs, is_behind_plan=is_behind_plan)
 
 
-def own_slot(instant_time: str, *, is_behind_plan: bool = False) -> LogSlot:
+def own_slot(
+    instant_time: str, base_file: str = "", log_files: tuple[str, ...] = (), *, is_behind_plan: bool = False
+) -> LogSlot:
     """Timeline layout 2: log files are named by the commit that writes them (HoodieAppendHandle).
 
-    The commit's completion time decides the slice to which they belong.
+    The commit's completion time decides the slice to which they belong. Write stats name the files of the slice in
+    tables with change files alone: Hudi's readers of changes look for the rows before a commit there.
 
     Args:
         instant_time: of the commit.
+        base_file: as in `LogSlot`.
+        log_files: as in `LogSlot`.
         is_behind_plan: as in `LogSlot`.
     """
-    return LogSlot(instant_time, 1, is_behind_plan=is_behind_plan, marker=CREATE)
+    return LogSlot(instant_time, 1, base_file, log_files, is_behind_plan, CREATE)
 
 
 def slot_of(group: FileGroup, compaction: str | None) -> LogSlot:
@@ -101,7 +113,7 @@ def slot_of(group: FileGroup, compaction: str | None) -> LogSlot:
         base_instant_time,
         max((log.version for log in mine), default=0) + 1,
         base.name if base is not None else "",
-        tuple(log.name for log in mine if not log.suffix),
+        tuple(log.name for log in mine),
         is_behind_plan=base is None,
     )
 

@@ -88,6 +88,10 @@ def _row(overview: TableOverview, instant: Instant, savepoints: Collection[str])
     return {**facts, "savepoint": instant.time in savepoints, **(figures.as_history if figures is not None else {})}
 
 
+def _count_logs(group: FileGroup) -> int:
+    return sum(isinstance(file, LogFile) and not file.suffix for file in group.current_files)
+
+
 def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
     numbers = ("versions", "logs", "size")
     grid = new_grid(
@@ -95,7 +99,7 @@ def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
     )
     for path, group in groups:
         current = group.current_files
-        logs = sum(isinstance(file, LogFile) for file in current)
+        logs = _count_logs(group)
         size = size_text(sum(file.size_bytes for file in current))
         newest = group.latest_slice.base_instant_time
         grid.add_row(escape(path) or "(none)", group.file_id, newest, str(len(group.slices)), str(logs), size)
@@ -117,7 +121,7 @@ def _as_json(
             "versions": len(group.slices),
             "newest": group.latest_slice.base_instant_time,
             "size_bytes": sum(file.size_bytes for file in group.current_files),
-            "log_files": sum(isinstance(file, LogFile) for file in group.current_files),
+            "log_files": _count_logs(group),
             "slices": [
                 {
                     "base_instant": found.base_instant_time,

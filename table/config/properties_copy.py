@@ -18,7 +18,7 @@ COPY_FILE = join(OWN_FOLDER, "hoodie.properties")
 _LASTING = (
     "table_type", "record_key_fields", "partition_fields", "ordering_fields", "keygen_type", "hive_style", "url_encode",
     "timezone", "timeline_folder", "archive_folder", "base_file_format", "populate_meta_fields",
-    "drop_partition_columns", "cdc_enabled",
+    "drop_partition_columns", "change_images",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from table import clock
+from table.config.change_images import CDC_KEY, IMAGES_KEY, ChangeImages, images_in
 from table.config.key_generator import ENCODING_KEY, KeyEncoding, encoding_in
 from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_of, mode_properties
 from table.config.metadata_indexes import indexes_in
@@ -81,6 +82,7 @@ class TableConfig:
         archive_folder: folder of retired instants: ``hoodie.archivelog.folder`` below ``.hoodie``, in timeline layout 2
             ``hoodie.timeline.history.path`` below the folder of the instants.
         payload_class: merge semantics of version 6; in version 8 ``hoodie.record.merge.mode`` takes precedence.
+        change_images: what change files (``.cdc``) hold; None: the table has none (``hoodie.table.cdc.enabled``).
         table_format: ``hoodie.table.format``: ``native`` if Hudi itself lays out the table.
         key_encoding: how complex record keys of one field are spelled; None: the properties do not say it.
 
@@ -105,7 +107,7 @@ class TableConfig:
     base_file_format: str = "PARQUET"
     populate_meta_fields: bool = True
     drop_partition_columns: bool = False
-    cdc_enabled: bool = False
+    change_images: ChangeImages | None = None
     metadata_partitions: str = ""
     table_format: str = NATIVE_FORMAT
     key_encoding: KeyEncoding | None = None
@@ -143,7 +145,8 @@ class TableConfig:
             "hoodie.partition.metafile.use.base.format": "false",
             "hoodie.table.timeline.timezone": self.timezone,
             "hoodie.archivelog.folder": self.archive_folder,
-            "hoodie.table.cdc.enabled": _text(self.cdc_enabled),
+            CDC_KEY: _text(self.change_images is not None),
+            **({IMAGES_KEY: self.change_images.value} if self.change_images is not None else {}),
             "hoodie.table.checksum": str(checksum(self.name, self.extra.get("hoodie.database.name", ""))),
         }
         return {**self.extra, **properties, **self._of_version()}
@@ -232,7 +235,7 @@ def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
         base_file_format=get("hoodie.table.base.file.format", "PARQUET").upper(),
         populate_meta_fields=_flag(get("hoodie.populate.meta.fields"), default=True),
         drop_partition_columns=_flag(get("hoodie.datasource.write.drop.partition.columns")),
-        cdc_enabled=_flag(get("hoodie.table.cdc.enabled")),
+        change_images=images_in(properties),
         metadata_partitions=get("hoodie.table.metadata.partitions", ""),
         table_format=(get("hoodie.table.format") or NATIVE_FORMAT).strip().lower(),
         key_encoding=encoding_in(properties),

@@ -2,6 +2,7 @@
 
 import os
 
+from table.config.change_images import CDC_KEY
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import merge_mode_in
 from table.config.metadata_indexes import check_maintained
@@ -109,7 +110,12 @@ def check_can_write(config: TableConfig) -> None:
             "true",
             "base files would lack columns of the schema",
         ),
-        (config.cdc_enabled, "hoodie.table.cdc.enabled", "true", "change logs are not written; readers miss rows"),
+        (
+            config.change_images is not None and not config.populate_meta_fields,
+            CDC_KEY,
+            "true",
+            "change files are not written where rows do not hold their keys (hoodie.populate.meta.fields=false)",
+        ),
         (
             config.keygen_type not in {*KeyGenerator},
             "hoodie.table.keygenerator.type",

@@ -6,7 +6,7 @@ them from a task to the driver.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from decimal import Context
 from typing import Any
 
@@ -191,6 +191,18 @@ def _order(value: PhysicalValue) -> tuple[bool, Any]:
     """Spark's and Java's order: NaN is greater than all numbers, and equals itself."""
     is_nan = value != value  # noqa: PLR0124
     return is_nan, 0 if is_nan else value
+
+
+def as_read(found: ColumnRange, kind: pa.DataType) -> ColumnRange:
+    """The range of a file's column as readers see it, whose column has become a float since the file was written.
+
+    Args:
+        found: by the file's footer.
+        kind: the column's type in the table (Arrow).
+    """
+    if not pa.types.is_floating(kind) or not isinstance(found.least, int) or not isinstance(found.greatest, int):
+        return found
+    return replace(found, least=float(found.least), greatest=float(found.greatest))
 
 
 def covers(known: ColumnRange, found: ColumnRange) -> tuple[bool, bool]:

@@ -131,7 +131,7 @@ def load_partitions(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:
     """
     rows = []
     for path, found in _slices_by_partition(table, as_of):
-        files = [file for one in found for file in one.files]
+        files = [file for one in found for file in one.all_files]
         rows.append(
             {
                 "partition_path": path,
@@ -161,7 +161,7 @@ def load_files(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:
         }
         for path, found in _slices_by_partition(table, as_of)
         for one in found
-        for file in one.files
+        for file in one.all_files
     ]
     return pa.Table.from_pylist(rows, FILES)
 

@@ -115,7 +115,7 @@ def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup]) -> Backlog:
         file.size_bytes
         for group in groups
         for found in group.slices
-        for file in found.files
+        for file in found.all_files
         if file not in group.current_files
     ]
     on_logs = snapshot.config.table_type == TableType.MERGE_ON_READ

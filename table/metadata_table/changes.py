@@ -101,7 +101,9 @@ def changes_of_commit(metadata: CommitMetadata, written: Written) -> FileChanges
     added: dict[str, dict[str, int]] = {}
     for stat in metadata.stats:
         if stat.path:
-            added.setdefault(stat.partition_path, {})[_name_of(stat)] = stat.file_size_bytes
+            files = added.setdefault(stat.partition_path, {})
+            files[_name_of(stat)] = stat.file_size_bytes
+            files.update((path.rpartition("/")[2], size) for path, size in stat.change_files.items())
     ranges: dict[str, dict[str, Ranges]] = {}
     for stat in written.stats:
         if stat.path and stat.ranges is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from table.config.change_images import CDC_KEY, IMAGES_KEY
 from table.options.catalog_settings import CATALOG_ALIASES, CATALOG_KEYS
 from table.options.lock_settings import LOCK_ALIASES, LOCK_KEYS
 from table.options.numbers import Size, Whole
@@ -65,6 +66,8 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.table.name": HonouredKey("table.name"),
         "hoodie.database.name": HonouredKey("table.database"),
         "hoodie.table.create.schema": HonouredKey("table.create_schema"),
+        CDC_KEY: HonouredKey("table.has_change_files"),
+        IMAGES_KEY: HonouredKey("table.change_images"),
         "hoodie.populate.meta.fields": HonouredKey("table.populates_meta_fields"),
         "hoodie.datasource.write.table.type": HonouredKey("table.table_type"),
         "hoodie.datasource.write.recordkey.field": HonouredKey("keys.record_key_fields"),
@@ -317,7 +320,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "hoodie.base.file.format": "hoodie.table.base.file.format",
         "hoodie.table.ro.file.format": "hoodie.table.base.file.format",
         "hoodie.table.version": "hoodie.write.table.version",
-        "cdc.enabled": "hoodie.table.cdc.enabled",
+        "cdc.enabled": CDC_KEY,
+        "cdc.supplemental.logging.mode": IMAGES_KEY,
         "hoodie.clean.async": "hoodie.clean.async.enabled",
         "hoodie.cleaner.policy": "hoodie.clean.policy",
         "clean.policy": "hoodie.clean.policy",

@@ -39,7 +39,6 @@ REFUSED: Refusals = MappingProxyType(
         "hoodie.table.base.file.format": (("PARQUET",), "base files are Parquet"),
         "hoodie.timeline.layout.version": (("1", "2"), "it follows from the table's version"),
         "hoodie.timeline.path": (("timeline",), "timelines of layout 2 lie in .hoodie/timeline"),
-        "hoodie.table.cdc.enabled": (("false",), "change logs are not written"),
         "hoodie.datasource.write.drop.partition.columns": (("false",), "partition columns are kept in the files"),
         "hoodie.partition.metafile.use.base.format": (("false",), "partition metadata is text"),
         "hoodie.table.multiple.base.file.formats.enable": (("false",), "base files are Parquet"),
@@ -116,7 +115,6 @@ REFUSED: Refusals = MappingProxyType(
         ),
         "hoodie.datasource.write.streaming.ignore.failed.batch": (("false",), "a failed batch raises"),
         "changelog.enabled": (("false",), "intermediate changes are not kept"),
-        "cdc.supplemental.logging.mode": (("",), "change logs are not written"),
         "partition.default_name": (
             ("__HIVE_DEFAULT_PARTITION__",),
             "readers take no other folder for the one of rows without a partition value",

@@ -239,9 +239,6 @@ _GROUPS = {
         hoodie.table.partition_extractor_class hoodie.table.rt.file.format
         hoodie.table.secondary.indexes.metadata hoodie.timeline.history.path
     """,
-    "change logs are not written": """
-        hoodie.cdc.file.group.iterator.memory.spill.bytes hoodie.table.cdc.supplemental.logging.mode
-    """,
     "cleaning: one clean at a time, planned in one process": """
         hoodie.clean.allow.multiple hoodie.clean.multiple.enabled hoodie.clean.optimize.using.local.engine.context
     """,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from table.config.change_images import ChangeImages
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import MergeMode
 from table.config.metadata_indexes import PARTITION_STATS, RECORD_INDEX, STATISTICS
@@ -138,6 +139,9 @@ class TableSettings(Settings):
         create_schema: schema of a new table, an Avro record as JSON text; None: the first batch has it.
         populates_meta_fields: false: rows of a new table have null meta columns, and keys are made from the rows' own
             columns (virtual keys). Such a table is smaller, and gives no changes since a commit.
+        has_change_files: whether a new table gets change files, which Hudi's change data capture reads.
+        change_images: what the change files of a new table hold of a row, besides its key; None: the row before and
+            after.
     """
 
     name: str | None = option(None, Text())
@@ -162,6 +166,8 @@ class TableSettings(Settings):
     creation: TableCreation = option(TableCreation.IF_ABSENT, OneOf(TableCreation, what="value"))
     create_schema: str | None = option(None, AvroSchema())
     populates_meta_fields: bool | None = option(None, Flag())
+    has_change_files: bool | None = option(None, Flag())
+    change_images: ChangeImages | None = option(None, OneOf(ChangeImages))
 
     def _check(self) -> None:
         least, most = self.record_index_least_groups, self.record_index_most_groups

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
 from table.columns.near_name import did_you_mean
+from table.config.change_images import CDC_KEY, IMAGES_KEY, ChangeImages
 from table.config.merge_mode import mode_in_force
 from table.config.table_config import (
     DEFAULT_PAYLOAD,
@@ -328,6 +329,7 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
         timezone=options.table.timezone or "UTC",
         archive_folder=options.table.archive_folder or ("archived" if layout == 1 else "history"),
         populate_meta_fields=options.table.populates_meta_fields is not False,
+        change_images=_new_images(options.table),
         version=version,
         layout_version=layout,
         payload_class=options.table.merge_mode.payload_class if options.table.merge_mode else DEFAULT_PAYLOAD,
@@ -336,6 +338,11 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
     )
     _check_virtual_keys(options, config)
     return config
+
+
+def _new_images(table: TableSettings) -> ChangeImages | None:
+    """What the change files of a new table hold; None: it has none."""
+    return (table.change_images or ChangeImages.DATA_BEFORE_AFTER) if table.has_change_files else None
 
 
 def _check_fields(keys: tuple[str, ...], paths: tuple[str, ...], order: tuple[str, ...]) -> None:
@@ -394,6 +401,8 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
         ),
         ("hoodie.table.timeline.timezone", options.table.timezone, config.timezone),
         ("hoodie.populate.meta.fields", options.table.populates_meta_fields, config.populate_meta_fields),
+        (CDC_KEY, options.table.has_change_files, config.change_images is not None),
+        (IMAGES_KEY, config.change_images and options.table.change_images, config.change_images),
         ("hoodie.archivelog.folder", archive_folder, config.archive_folder),
     )
     encoding = encoding_pair(config, value_only=options.keys.value_only)
@@ -427,6 +436,11 @@ def _check_virtual_keys(options: WriteOptions, config: TableConfig) -> None:
             options.clustering.way is not None,
             f"{options.clustering.way}=true",
             "rows that are moved would not say which commit wrote them; leave it out",
+        ),
+        (
+            config.change_images is not None,
+            f"{CDC_KEY}=true",
+            "change files hold the keys of rows; leave it out",
         ),
         (
             not options.duplicates.allow_on_insert,

@@ -67,12 +67,16 @@ class MergedRows:
         updated: number of replaced rows.
         deleted: number of deleted rows.
         gone: positions of the deleted rows in the stored ones.
+        changed: positions of the replaced rows in the stored ones.
+        fresh: the row that each of them became.
     """
 
     rows: pa.Table
     updated: int
     deleted: int
     gone: Positions
+    changed: Positions
+    fresh: pa.Table
 
 
 @dataclass(frozen=True)
@@ -139,14 +143,17 @@ def merge_rows(
     """
     outcome = decide_merge(stored, incoming, found, rules, removes)
     if not len(outcome.rows):
-        return MergedRows(stored, 0, 0, outcome.rows)
+        return MergedRows(stored, 0, 0, outcome.rows, outcome.rows, stored.slice(0, 0))
     keep = np.ones(len(stored), np.bool_)
     keep[outcome.rows] = ~outcome.lost
     deleted = int(outcome.lost.sum())
     # takes only the rows that are needed here: `outcome.fresh` may have many times more rows than `stored`
     fresh = take_rows(outcome.fresh.select(stored.column_names), outcome.chosen[outcome.wins])
     rows = _replaced(stored, outcome, fresh, keep if deleted else None)
-    return MergedRows(rows, outcome.updated, deleted, outcome.rows[outcome.lost])
+    changed, stays = outcome.rows[outcome.wins & ~outcome.lost], pa.array(~outcome.lost[outcome.wins])
+    return MergedRows(
+        rows, outcome.updated, deleted, outcome.rows[outcome.lost], changed, fresh.filter(stays) if deleted else fresh
+    )
 
 
 def decide_merge(

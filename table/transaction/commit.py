@@ -374,4 +374,4 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
 def clean_up_commit(storage: Storage, instant_time: str, stats: tuple[WriteStat, ...]) -> None:
     """Removes the heartbeat and the markers of a completed commit. Markers go last: a sweep finds leftovers by them."""
     delete_heartbeat(storage, instant_time)
-    forget_committed(storage, instant_time, frozenset(stat.path for stat in stats))
+    forget_committed(storage, instant_time, frozenset(path for stat in stats for path in stat.named_paths))

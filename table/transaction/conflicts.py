@@ -17,7 +17,7 @@ _ANY_VERSION = ""  # sorts before every instant time
 # properties that must not change while a batch runs: readers of its files depend on them
 _STABLE = (
     "name", "version", "layout_version", "table_type", "record_key_fields", "partition_fields", "ordering_fields",
-    "keygen_type", "hive_style", "url_encode", "populate_meta_fields", "drop_partition_columns", "cdc_enabled",
+    "keygen_type", "hive_style", "url_encode", "populate_meta_fields", "drop_partition_columns", "change_images",
     "metadata_partitions", "payload_class",
 )  # fmt: skip
 

@@ -50,7 +50,7 @@ class LogFile:
             delta commit that wrote it.
         version: counts the log files of one slice, from 1.
         write_token: identifies the task attempt that wrote the file; "" where the name has none.
-        suffix: ``.cdc`` for a change log, else "".
+        suffix: ``.cdc`` for a change file, else "".
     """
 
     partition_path: str
@@ -86,6 +86,7 @@ class FileSlice:
         base_instant_time: instant of the base file; without one, the instant in the name of the oldest log file.
         base_file: None where the slice has only log files.
         log_files: oldest first, in the order of `LogFile.order`; none in a copy-on-write table.
+        change_files: those beside its base file: they say what the commit changed, and no snapshot reads them.
     """
 
     partition_path: str
@@ -93,11 +94,17 @@ class FileSlice:
     base_instant_time: str
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...] = ()
+    change_files: tuple[LogFile, ...] = ()
 
     @property
     def files(self) -> tuple[BaseFile | LogFile, ...]:
-        """Base file first, then log files."""
+        """Base file first, then log files: what a reader opens."""
         return (*((self.base_file,) if self.base_file is not None else ()), *self.log_files)
+
+    @property
+    def all_files(self) -> tuple[BaseFile | LogFile, ...]:
+        """What is deleted with the slice: change files, too."""
+        return (*self.files, *self.change_files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +133,23 @@ class FileGroup:
         """The newest base file, and the log files of its slice and of all newer ones, oldest first.
 
         While a compaction is pending, log files of two slices change the records of the older slice's base file
-        (AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn). Change logs are left out.
+        (AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn).
         """
         newest = next((at for at, found in enumerate(self.slices) if found.base_file is not None), len(self.slices) - 1)
-        logs = tuple(log for found in reversed(self.slices[: newest + 1]) for log in found.log_files if not log.suffix)
+        logs = tuple(log for found in reversed(self.slices[: newest + 1]) for log in found.log_files)
         found = self.slices[newest]
         return found if logs == found.log_files else replace(found, log_files=logs)
 
     @property
     def files(self) -> tuple[BaseFile | LogFile, ...]:
         """The files of all slices."""
-        return tuple(file for found in self.slices for file in found.files)
+        return tuple(file for found in self.slices for file in found.all_files)
 
     @property
     def current_files(self) -> tuple[BaseFile | LogFile, ...]:
-        """The files that the newest snapshot reads: those of the newest slice with a base file, and of newer slices."""
+        """The files of the newest slice with a base file, and of newer slices: the newest snapshot reads them."""
         newest = next((at for at, found in enumerate(self.slices) if found.base_file is not None), len(self.slices) - 1)
-        return tuple(file for found in self.slices[: newest + 1] for file in found.files)
+        return tuple(file for found in self.slices[: newest + 1] for file in found.all_files)
 
     @property
     def is_plain(self) -> bool:
@@ -331,8 +338,13 @@ def unknown_completions(
 def _build_slices(
     bases: Sequence[BaseFile], logs: Iterable[LogFile], committed: CommittedInstants
 ) -> tuple[FileSlice, ...]:
-    """The slices of one file group, newest first."""
-    ordered = sorted(logs, key=lambda log: log.order)
+    """The slices of one file group, newest first. Change files without the base file of their commit are left out."""
+    ordered, changes = [], dict[str, list[LogFile]]()
+    for log in sorted(logs, key=lambda log: log.order):
+        if log.suffix:  # its name holds the instant of the base file in every layout
+            changes.setdefault(log.base_instant_time, []).append(log)
+        else:
+            ordered.append(log)
     slice_times = SLICE_TIMES[committed.layout_version]
     times = slice_times(
         [base.instant_time for base in bases], [log.base_instant_time for log in ordered], committed.completed_at
@@ -345,7 +357,8 @@ def _build_slices(
     for base in sorted(bases, key=lambda base: (base.instant_time, base.name), reverse=True):
         # a failed attempt left a second base file of one instant: it is a slice of its own, without log files
         time = base.instant_time
-        slices.append(FileSlice(base.partition_path, base.file_id, time, base, tuple(logs_of.pop(time, ()))))
+        mine = tuple(logs_of.pop(time, ())), tuple(changes.pop(time, ()))
+        slices.append(FileSlice(base.partition_path, base.file_id, time, base, *mine))
     for time, found in logs_of.items():
         slices.append(FileSlice(found[0].partition_path, found[0].file_id, time, None, tuple(found)))
     return tuple(sorted(slices, key=lambda found: found.base_instant_time, reverse=True))

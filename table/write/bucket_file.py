@@ -16,8 +16,9 @@ from table.files.names import MarkerName, parse_base_file
 from table.files.partition_metadata import create_partition_metadata
 from table.schema.avro_schema import with_meta_columns
 from table.storage.interface import Stage, join
-from table.timeline.metadata.commit import NO_PREVIOUS_COMMIT, WriteStat
+from table.timeline.metadata.commit import CHANGE_FILES, NO_PREVIOUS_COMMIT, WriteStat
 from table.write.announce import announce, check_not_ended, check_still_wanted
+from table.write.change_file import ChangeFile
 from table.write.context import Attempt, Bucket, BucketType, WriteContext
 from table.write.meta_columns import stamp_new_rows, without_meta_values
 
@@ -34,6 +35,7 @@ class BucketFile:
         path: relative to the table.
         schema: meta columns and table columns (Arrow).
         stored: the open older version that this file continues; None in a new file group.
+        changes: the change file beside it; None in a new file group, and where a table has none.
     """
 
     def __init__(self, context: WriteContext, bucket: Bucket, attempt: Attempt) -> None:
@@ -46,6 +48,8 @@ class BucketFile:
         self._marker = MarkerName(self.path, CREATE if bucket.type is BucketType.INSERT else MERGE)
         self._previous = parse_base_file(bucket.base_file or "")
         self.stored = self._open_stored()
+        has_changes = context.change_files is not None and bucket.type is BucketType.UPDATE
+        self.changes = ChangeFile(context, attempt, bucket.partition_path, bucket.file_id) if has_changes else None
         try:
             if bucket.type is BucketType.INSERT:
                 create_partition_metadata(context.storage, bucket.partition_path, context.instant_time)
@@ -91,6 +95,12 @@ class BucketFile:
         if self.stored is not None:
             self.stored.close()
 
+    def abandon(self) -> None:
+        """Closes all files after a failure."""
+        self.close()
+        if self.changes is not None:
+            self.changes.abandon()
+
     def stamp(self, rows: pa.Table) -> pa.Table:
         """Puts the meta columns before new rows (table columns and ``_hoodie_record_key``)."""
         context = self.context
@@ -120,6 +130,7 @@ class BucketFile:
         Raises:
             StorageError: the instant was rolled back while the file was being written.
         """
+        change_files = self.changes.close() if self.changes is not None else None
         self.close()
         check_still_wanted(self.context, self.path)
         spent_ms = round((clock.monotonic_s() - self._started_s) * 1000)
@@ -138,6 +149,7 @@ class BucketFile:
             file_size_bytes=summary.size_bytes,
             create_ms=0 if previous else spent_ms,
             upsert_ms=spent_ms if previous else 0,
+            extra={} if change_files is None else {CHANGE_FILES: change_files},
             ranges=self.context.ranges_of(summary),
             keys=self.context.keys_for_stat(self._attempt, keys),
         )

@@ -6,6 +6,7 @@ from enum import Enum
 import pyarrow as pa
 
 from table import threads
+from table.config.change_images import ChangeImages
 from table.files.base.summary import BaseFileSummary
 from table.files.column_ranges import Ranges, ranges_of_footer
 from table.files.key_changes import KeyChanges
@@ -32,9 +33,9 @@ class LogSlot:
         base_instant_time: instant in the names of the new log files: in timeline layout 1 the slice's, in layout 2 the
             instant that writes them.
         version: version of the next log file.
-        base_file: name of the slice's base file, as write stats name it. "" in layout 2, and in a slice that follows a
-            pending compaction and has only log files.
-        log_files: names of the slice's log files, oldest first, as write stats name them; none in layout 2.
+        base_file: name of the slice's base file, as write stats name it. "" in a slice that follows a pending
+            compaction and has only log files, and in layout 2 if the table has no change files.
+        log_files: names of the slice's log files, oldest first, as write stats name them; as `base_file`.
         is_behind_plan: whether a planned compaction makes the next base file without the records of these log files.
         marker: kind of write in the markers of the new log files.
     """
@@ -64,6 +65,19 @@ class Bucket:
     file_id: str
     base_file: str | None = None
     base_bytes: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFileSettings:
+    """How the change files (``.cdc``) of a table are written.
+
+    Attributes:
+        images: what they hold of a row.
+        marker: kind of write in their markers. Hudi's rollbacks take no other one for a log file of that layout.
+    """
+
+    images: ChangeImages
+    marker: str
 
 
 _MOST_TOLD_BYTES = 4 * 1024 * 1024  # of keys: Spark bounds what all tasks together return
@@ -134,6 +148,7 @@ class WriteContext:
         ranged: columns whose least and greatest values write stats tell, for the statistics of a metadata table.
         tells_keys: whether write stats tell the keys that a file group gets and loses, for a record index.
         has_unique_keys: whether a key is looked up in the whole table, so that it is nowhere else.
+        change_files: how change files are written beside base files that continue others; None: none are.
     """
 
     storage: Storage
@@ -150,6 +165,7 @@ class WriteContext:
     ranged: tuple[str, ...] = ()
     tells_keys: bool = False
     has_unique_keys: bool = True
+    change_files: ChangeFileSettings | None = None
 
     def base_file_name(self, bucket: Bucket, write_token: str) -> str:
         """Name of the base file that this commit writes for a bucket."""

@@ -25,12 +25,13 @@ from table.files.base.writer import BaseFileWriter, CopyInDoubtError
 from table.files.key_changes import KeyChanges
 from table.files.parquet.carried_dictionaries import settled_dictionaries, with_dictionaries
 from table.files.parquet.copy_checks import why_encoded_anew
-from table.records.merge import changed_columns, decide_merge, delete_flags, merge_rows
+from table.records.merge import MergeOutcome, changed_columns, decide_merge, delete_flags, merge_rows
 from table.records.present_columns import PRESENT_COLUMN
 from table.schema.avro_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from table.timeline.metadata.commit import WriteStat
 from table.write.base_file import WrittenFile, open_base_file
 from table.write.bucket_file import BucketFile
+from table.write.change_file import ChangeFile
 from table.write.context import Attempt, Bucket, WriteContext
 from table.write.merge_plan import MergePlan, plan_merge
 
@@ -65,6 +66,10 @@ class MergedFile(WrittenFile, Protocol):
     def stored(self) -> StoredBaseFile | None:
         """The open older version that this file continues; never None if its rows change."""
 
+    @property
+    def changes(self) -> ChangeFile | None:
+        """The change file beside it."""
+
     def stamp(self, rows: pa.Table) -> pa.Table:
         """Puts the meta columns before incoming records."""
 
@@ -95,7 +100,7 @@ def merge_bucket(
         stat = file.report(summary, keys, inserted=len(inserts), updated=merge.updated, deleted=merge.deleted)
         return stat, summary
     except BaseException:
-        file.close()
+        file.abandon()
         raise
 
 
@@ -175,13 +180,18 @@ class FileMerge:
     def _write(self, plan: MergePlan, reason: str | None) -> BaseFileSummary:
         self.updated = self.deleted = 0
         self.gone, self.stays = [], []
+        if self._file.changes is not None:
+            self._file.changes.restart()
         patches = {group: partial(self._make_patch, group) for group in plan.patched}
         older = Continued(self._stored, reason, frozenset(plan.decoded), patches)
         writer = open_base_file(self._file, older)
         try:
             for group in plan.decoded:
                 self._merge(writer, group)
-            writer.write(self._file.stamp(self._inserts))
+            inserted = self._file.stamp(self._inserts)
+            writer.write(inserted)
+            if self._file.changes is not None:
+                self._file.changes.inserted(inserted)
             return writer.close()
         except BaseException:
             writer.abandon()
@@ -204,7 +214,17 @@ class FileMerge:
             rest = self._read(group, [name for name in names if name not in decisive])
             rows = pa.table({name: (rows if name in decisive else rest).column(name) for name in names})
         self.updated += outcome.updated
+        if self._file.changes is not None and outcome.wins.any():
+            self._note_patched(self._file.changes, group, outcome)
         return settled_dictionaries(changed_columns(rows, outcome))
+
+    def _note_patched(self, changes: ChangeFile, group: int, outcome: MergeOutcome) -> None:
+        """Notes the replaced rows of a patched row group with all their columns."""
+        read = self._stored.read_rows_at(self._file.schema, group, outcome.rows[outcome.wins])
+        before = pa.concat_tables(read)
+        fresh = take_rows(outcome.fresh, outcome.chosen[outcome.wins])
+        columns = [(fresh if name in fresh.column_names else before).column(name) for name in before.column_names]
+        changes.updated(before, pa.table(columns, names=before.column_names))
 
     def _read(self, group: int, names: Sequence[str]) -> pa.Table:
         schema, rules = file_schema(self._file.schema), self._context.merge
@@ -225,6 +245,9 @@ class FileMerge:
             writer.write(merged.rows, carried=True)
             at += len(chunk)
             self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted
+            if self._file.changes is not None:
+                self._file.changes.updated(take_rows(rows, merged.changed), merged.fresh)
+                self._file.changes.deleted(take_rows(rows, merged.gone))
             if merged.deleted and self._context.tells_keys:
                 self.gone += rows.column(RECORD_KEY).take(pa.array(merged.gone)).chunks
             if self._has_doubles and self._context.tells_keys:  # of a key that it deletes, another row may stay

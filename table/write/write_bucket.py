@@ -40,13 +40,15 @@ class BucketWriter:
             self._older = continue_file(file.stored, file.schema, context.settings)
             self._writer = open_base_file(file, self._older)
         except BaseException:
-            self._file.close()
+            self._file.abandon()
             raise
 
     def write(self, rows: pa.Table) -> None:
         """Adds new rows: table columns and ``_hoodie_record_key`` (Arrow)."""
         stamped = self._file.stamp(rows)
         self._writer.write(stamped)
+        if self._file.changes is not None:
+            self._file.changes.inserted(stamped)
         self._inserted += len(rows)
         if self._file.context.tells_keys:
             self._keys += rows.column(RECORD_KEY).chunks
@@ -78,7 +80,7 @@ class BucketWriter:
     def abandon(self) -> None:
         """Closes the open file after a failure. The rollback finds the file by its marker."""
         self._writer.abandon()
-        self._file.close()
+        self._file.abandon()
 
 
 class InsertMerger:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from truth.cases import KEY, ORDER, PATH, Case, Question, Shape, Step
 from truth.judge import Judge
-from truth.known import KNOWN
+from truth.known import HIVE_STYLE, KNOWN
 from truth.readers import HudiRs, RealHudi
 from truth.writers import Arrow
 
@@ -102,6 +102,11 @@ OF_HUDI = {
         Shape(version=8, kinds={KEY: "text", PATH: "text"}, options=ENCODED),
         [("upsert", ({KEY: "a", PATH: "x"},), {}), ("upsert", ({KEY: "b", PATH: "x=y"},), {})],
         Question(since=1),
+    ),
+    "a condition on a partition value that is null fails": case_of(
+        Shape(kinds={KEY: "text", PATH: "text"}, options={**ENCODED, HIVE_STYLE: "true"}),
+        [("upsert", ({KEY: "a", PATH: None},), {})],
+        Question(where=[[(PATH, "!=", "x")]]),
     ),
     "a float becomes a double by its text": case_of(
         Shape(merge_on_read=True, kinds={KEY: "text", "c": "float"}),

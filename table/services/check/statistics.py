@@ -8,7 +8,7 @@ from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS
 from table.config.table_config import load_table_config
 from table.errors import CorruptFileError, StorageError
 from table.files.base.stored_file import StoredBaseFile
-from table.files.column_ranges import ColumnRange, covers
+from table.files.column_ranges import ColumnRange, as_read, covers
 from table.hudi_table import HudiTable
 from table.metadata_table.file_lists import Failures
 from table.metadata_table.metadata_table import METADATA_FOLDER
@@ -48,7 +48,8 @@ def check_statistics(table: HudiTable, schema: pa.Schema, files: Iterable[BaseFi
         return [Finding(Kind.METADATA_TABLE, Severity.WARNING, METADATA_FOLDER, text, Repair.POSSIBLE, advice=ADVICE)]
     wrong = []
     for file in asked:
-        real = _ranges_of(table.storage, file, index.columns)
+        found = _ranges_of(table.storage, file, index.columns)
+        real = {name: as_read(one, kinds[name]) for name, one in found.items()}
         wrong += [f"{file.path}: {why}" for why in _wrong_of_file(file, real, told)]
         wrong += [f"{file.partition_path or '.'}: {why}" for why in _wrong_of_path(file.partition_path, real, of_paths)]
     if not wrong or not _are_kept(table.storage):

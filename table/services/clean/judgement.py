@@ -353,7 +353,7 @@ def find_pinned(path: str, groups: Sequence[FileGroup], facts: PinFacts, names: 
         FileFate(file, deleted=True, rule="", seen=seen)
         for group in groups
         for found, seen in zip(group.slices, lifetimes(group, replaced.get(group.file_id), facts.arrivals), strict=True)
-        for file in found.files
+        for file in found.all_files
         if file.name in names
     ]
     live = [group for group in groups if group.file_id not in replaced]

@@ -87,7 +87,7 @@ class Protection:
     def rule(self, found: FileSlice) -> str | None:
         """Why the files of a slice are protected, or None. They stay, or go, together."""
         held = self.savepointed.get(found.partition_path, frozenset())
-        if any(file.name in held for file in found.files):
+        if any(file.name in held for file in found.all_files):
             return "a savepoint holds it"
         base = self.compacting.get((found.partition_path, found.file_id))
         if base is not None and found.base_instant_time >= base:
@@ -223,7 +223,7 @@ def judge_file_group(
         kept = rule or protection.rule(found) or (_IN_USE if found in folded else None)
         is_held = kept is None and later is not None and settings.policy != KEEP_LATEST_FILE_VERSIONS
         why = kept or (_CAME_LATE if is_held else _reason(settings, earliest))
-        fates += [FileFate(file, kept is None and not is_held, why, seen, is_held) for file in found.files]
+        fates += [FileFate(file, kept is None and not is_held, why, seen, is_held) for file in found.all_files]
     return fates
 
 
@@ -278,7 +278,7 @@ def find_retained(group: FileGroup, earliest: str) -> frozenset[str]:
         earliest: time of the earliest commit that is retained.
     """
     rules = zip(group.slices, _by_commit(group.slices, earliest), strict=True)
-    return frozenset(file.name for found, rule in rules if rule is not None for file in found.files)
+    return frozenset(file.name for found, rule in rules if rule is not None for file in found.all_files)
 
 
 def _by_commit(
@@ -334,7 +334,7 @@ def judge_replaced_group(
     """
     if settings.policy != KEEP_LATEST_FILE_VERSIONS and (earliest is None or replaced_at >= earliest.time):
         kept = f"replaced by {replaced_at} only"
-        return [FileFate(file, deleted=False, rule=kept) for found in group.slices for file in found.files]
+        return [FileFate(file, deleted=False, rule=kept) for found in group.slices for file in found.all_files]
     arrived = protection.arrivals.get(replaced_at, replaced_at)
     is_late = settings.policy != KEEP_LATEST_FILE_VERSIONS and earliest is not None and arrived >= earliest.time
     is_used = protection.in_use is not None and replaced_at > protection.in_use.time
@@ -343,7 +343,7 @@ def judge_replaced_group(
         guard = protection.rule(found) or (_IN_USE if is_used else None)
         is_held = guard is None and is_late
         why = guard or (_CAME_LATE if is_held else f"its file group was replaced by {replaced_at}")
-        fates += [FileFate(file, guard is None and not is_held, why, seen, is_held) for file in found.files]
+        fates += [FileFate(file, guard is None and not is_held, why, seen, is_held) for file in found.all_files]
     return fates
 
 

@@ -127,7 +127,7 @@ def _group_of(members: Sequence[FileSlice], settings: ClusteringSettings) -> Clu
             one.partition_path,
             one.file_id,
             one.base_file.name if one.base_file is not None else None,
-            tuple(log.name for log in one.log_files if not log.suffix),
+            tuple(log.name for log in one.log_files),
         )
         for one in sorted(members, key=lambda found: found.file_id)
     )

@@ -32,6 +32,7 @@ class CompactedFile:
     operation: CompactionOperation
     write_token: str
     stored: StoredBaseFile | None = None
+    changes: None = None  # a compaction changes no rows
 
     @property
     def name(self) -> str:

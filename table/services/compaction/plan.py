@@ -87,7 +87,7 @@ def _newest_days(found: Sequence[CompactionOperation], days: int) -> list[Compac
 
 
 def _logs_of(found: FileSlice) -> list[str]:
-    return [log.name for log in found.log_files if not log.suffix]
+    return [log.name for log in found.log_files]
 
 
 def _operation_of(found: FileSlice) -> CompactionOperation:

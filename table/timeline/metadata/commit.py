@@ -19,6 +19,7 @@ from table.storage.interface import join
 
 NO_PREVIOUS_COMMIT = "null"  # Hudi writes the word
 UNKNOWN = "UNKNOWN"
+CHANGE_FILES = "cdcStats"  # path of each change file beside the file of a stat -> its bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +62,21 @@ class WriteStat:
 
     @property
     def named_paths(self) -> tuple[str, ...]:
-        """Its file, and the files of changes (``.cdc``) that Hudi wrote beside it (``cdcStats``)."""
-        changes = self.extra.get("cdcStats") or ()
-        return (self.path, *(join(self.partition_path, path.rpartition("/")[2]) for path in changes))
+        """Its file, and the change files (``.cdc``) beside it."""
+        return (self.path, *self.change_files)
+
+    @property
+    def change_files(self) -> dict[str, int]:
+        """The change files beside its file: path -> bytes."""
+        named = self.extra.get(CHANGE_FILES) or {}
+        return {join(self.partition_path, path.rpartition("/")[2]): size for path, size in named.items()}
 
     def to_json(self) -> dict[str, Any]:
         """The stat as Hudi spells it, every field of HoodieWriteStat present."""
         return {
             "fileId": self.file_id,
             "path": self.path,
-            "cdcStats": None,
+            CHANGE_FILES: None,
             "prevCommit": self.prev_commit,
             "numWrites": self.num_writes,
             "numDeletes": self.num_deletes,
@@ -134,8 +140,8 @@ def stat_from_json(value: Mapping[str, Any], partition_path: str) -> WriteStat:
     for name, found in known.items():
         if not isinstance(found, str if name in _STAT_TEXTS else int):
             raise TypeError(f"{name} is {found!r}")
-    if not isinstance(value.get("cdcStats") or {}, Mapping):
-        raise TypeError(f"cdcStats is {value['cdcStats']!r}")
+    if not isinstance(value.get(CHANGE_FILES) or {}, Mapping):
+        raise TypeError(f"{CHANGE_FILES} is {value[CHANGE_FILES]!r}")
     runtime = value.get(_TIMES) or {}
     extra = {
         key: found

@@ -2,6 +2,8 @@
 
 from operator import eq, ge, gt, le, lt, ne
 
+import pyarrow as pa
+
 from .kinds import KINDS, order_of, spell
 
 COMPARED = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
@@ -48,4 +50,6 @@ def _compared(compare, found, value, meaning):
 
 
 def _in_list(value, kind, meaning):
+    if pa.types.is_integer(kind) and isinstance(value, float) and not value.is_integer():
+        return repr(value)  # no integer is equal
     return spell(value + 0.0 if meaning == SQL and isinstance(value, float) else value, kind)

@@ -4,9 +4,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .cases import HUDIS
+from .cases import HUDIS, PATH, PATH_2
 
 FLOATS = ("float", "double")
+ENCODED = "hoodie.datasource.write.partitionpath.urlencode"
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 DELETES = ("delete", "delete_where")
 
 
@@ -94,7 +96,11 @@ KNOWN = (
     ),
     Known(
         "a range shows partition values as folders spell them", ("Hudi",), None,
-        lambda c, q: q.since is not None and "hoodie.datasource.write.partitionpath.urlencode" in c.shape.options,
+        lambda c, q: q.since is not None and ENCODED in c.shape.options,
+    ),
+    Known(
+        "a condition on a partition value that is null fails", ("Hudi 1.0.2",), "Comparable.compareTo(Object)",
+        lambda c, q: {HIVE_STYLE, ENCODED} <= {*c.shape.options} and not q.asked.isdisjoint((PATH, PATH_2)),
     ),
     Known(
         "some columns of partial updates fail", ("Hudi 1.2.0",), "ArrayIndexOutOfBoundsException",

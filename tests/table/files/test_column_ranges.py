@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from table.files.column_ranges import (
     ColumnRange,
+    as_read,
+    covers,
     decode_ranges,
     encode_ranges,
     is_ranged,
@@ -134,3 +136,11 @@ def test_widened_ranges_are_those_of_all_values(groups):
         return ColumnRange(min(some, default=None), max(some, default=None), len(values), values.count(None))
 
     assert widen([range_of(values) for values in groups]) == range_of([value for values in groups for value in values])
+
+
+def test_integers_of_a_column_that_became_a_float_are_compared_as_readers_see_them():
+    stored, told = ColumnRange(1, 2**63 - 1, 2, 0), ColumnRange(1.0, float(2**63 - 1), 2, 0)
+    assert covers(ColumnRange(float(2**63 - 1), float(2**63 - 1), 1, 0), stored) == (False, True)
+    least = ColumnRange(2**63 - 1, 2**63 - 1, 1, 0)
+    assert covers(told, as_read(least, pa.float64())) == (True, True)
+    assert as_read(least, pa.int64()) == least

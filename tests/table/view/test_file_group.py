@@ -43,11 +43,10 @@ def test_a_slice_is_a_base_file_and_the_log_files_that_name_its_instant():
 
 
 def test_log_files_are_in_the_order_of_hudis_comparator():
-    """By base instant, version as a number, write token as text, suffix (HoodieLogFile.LogFileComparator)."""
+    """By base instant, version as a number, write token as text (HoodieLogFile.LogFileComparator)."""
     ordered = [
         log("2", 1, "0-1-2"),
         log("2", 2, "0-1-2"),
-        log("2", 2, "0-1-2", ".cdc"),
         log("2", 2, "1-1-2"),
         log("2", 9, "10-1-2"),
         log("2", 9, "9-1-2"),
@@ -69,14 +68,26 @@ def test_log_files_without_a_base_file_form_a_slice():
     assert second.latest_base_file.name == base("4", "b-0")
 
 
-def test_a_merged_slice_has_the_log_files_above_its_base_file_but_no_change_logs():
-    [group] = groups_of(base("2"), base("4"), log("2", 1), log("4", 1), log("4", 2, suffix=".cdc"), log("6", 1))
+def test_a_merged_slice_has_the_log_files_above_its_base_file():
+    [group] = groups_of(base("2"), base("4"), log("2", 1), log("4", 1), log("6", 1))
     merged = group.merged_slice
     assert (merged.base_file.name, merged.base_instant_time) == (base("4"), "4")
     assert [file.name for file in merged.log_files] == [log("4", 1), log("6", 1)]
     [group] = groups_of(log("2", 1), log("4", 1))
     assert group.merged_slice.base_file is None
     assert [file.name for file in group.merged_slice.log_files] == [log("2", 1), log("4", 1)]
+
+
+def test_change_files_belong_to_the_slice_of_their_base_file_and_no_reader_opens_them():
+    change = log("4", 1, suffix=".cdc")
+    [group] = groups_of(base("2"), base("4"), change, log("3", 1, suffix=".cdc"), log("9", 1, suffix=".cdc"))
+    assert shown(group) == [("4", base("4"), []), ("2", base("2"), [])]
+    assert [file.name for file in group.latest_slice.files] == [base("4")]
+    assert [file.name for file in group.latest_slice.all_files] == [base("4"), change]
+    assert [file.name for file in group.files] == [base("4"), change, base("2")]
+    assert [file.name for file in group.current_files] == [base("4"), change]
+    assert group.is_plain
+    assert groups_of(change) == ()
 
 
 def test_a_base_file_that_is_not_committed_is_not_there_and_its_log_files_are():

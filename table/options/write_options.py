@@ -454,4 +454,6 @@ def _check_virtual_keys(options: WriteOptions, config: TableConfig) -> None:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -5,18 +5,22 @@ before and after, without meta columns. The content of a block is that of a bloc
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from table.config.change_images import ChangeImages
-from table.files.log.avro_data import encode_avro_runs
+from table.files.log.avro_data import encode_avro_runs, read_avro_rows
+from table.files.log.framing import LogBlock
+from table.keys.search import KeyCount, count_keys
 from table.schema.avro_schema import META_COLUMNS
 
 INSERTED, UPDATED, DELETED = "i", "u", "d"
 _TEXT = ["null", "string"]
+_KEY, _IMAGES = "record_key", ("before", "after")
 
 
 @lru_cache(maxsize=16)
@@ -38,14 +42,15 @@ def _whole_schema(images: ChangeImages, avro_schema: str) -> str:
 
 def _schema(images: ChangeImages, avro_schema: str, *, by_name: bool) -> Mapping[str, Any]:
     if images is ChangeImages.OP_KEY_ONLY:  # Hudi's own schema of these two has the text before the null
-        return _record("Record", [{"name": name, "type": ["string", "null"]} for name in ("op", "record_key")])
+        return _record("Record", [{"name": name, "type": ["string", "null"]} for name in ("op", _KEY)])
     whole = json.loads(avro_schema)
+    namespace = whole.pop("namespace")  # the row has that of the record around it
     row = {**whole, "fields": [field for field in whole["fields"] if field["name"] not in META_COLUMNS]}
     before = _field("before", ["null", row])
     if images is ChangeImages.DATA_BEFORE:
-        return _record("CDC", [_field("op", _TEXT), _field("record_key", _TEXT), before], whole["namespace"])
-    after = _field("after", ["null", f"{whole['namespace']}.{whole['name']}" if by_name else row])
-    return _record("CDC", [_field("op", _TEXT), _field("ts_ms", _TEXT), before, after], whole["namespace"])
+        return _record("CDC", [_field("op", _TEXT), _field(_KEY, _TEXT), before], namespace)
+    after = _field("after", ["null", whole["name"] if by_name else row])
+    return _record("CDC", [_field("op", _TEXT), _field("ts_ms", _TEXT), before, after], namespace)
 
 
 def _field(name: str, kind: Any) -> Mapping[str, Any]:
@@ -76,7 +81,7 @@ def encode_changes(
         before: the rows before the commit, with the table's columns; None: there were none.
         after: the rows after it; None: there are none.
     """
-    columns = {"op": pa.repeat(pa.scalar(operation), len(keys)), "record_key": keys}
+    columns = {"op": pa.repeat(pa.scalar(operation), len(keys)), _KEY: keys}
     if images is not ChangeImages.OP_KEY_ONLY:
         names = [field["name"] for field in json.loads(avro_schema)["fields"] if field["name"] not in META_COLUMNS]
         columns["ts_ms"] = pa.repeat(pa.scalar(instant_time), len(keys))
@@ -85,6 +90,29 @@ def encode_changes(
         columns["before"] = _image(before, given, names)
         columns["after"] = _image(after, given, names)
     yield from encode_avro_runs(_whole_schema(images, avro_schema), pa.table(columns))
+
+
+def count_changed(block: LogBlock, name: str, fields: Sequence[str], keys: pa.Array) -> KeyCount:
+    """How often a block of CDC_DATA tells of some keys, and of how many rows that cannot be said.
+
+    Args:
+        block: the block.
+        name: name of its file, for the error.
+        fields: the fields of the record key: whole images come without the key.
+        keys: record keys (string).
+
+    Raises:
+        CorruptFileError: the content cannot be decoded with the block's schema.
+    """
+    counted = KeyCount()
+    for part in read_avro_rows(block, [_KEY, *_IMAGES], name):
+        for image in _IMAGES if _KEY not in part.column_names else ():
+            held = part.column(image).drop_null()
+            rows = pa.concat_tables([pa.Table.from_struct_array(one) for one in held.chunks]) if len(held) else None
+            counted += count_keys(rows, fields, keys) if rows is not None else KeyCount()
+        if _KEY in part.column_names:
+            counted += KeyCount(pc.sum(pc.is_in(part.column(_KEY), value_set=keys)).as_py() or 0)
+    return counted
 
 
 def _image(rows: pa.Table | None, like: pa.Table, names: list[str]) -> pa.Array:

@@ -1,6 +1,6 @@
 """Finds the files in which keys still lie: in rows, in log records, and in what a footer derives from rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from table.errors import CorruptFileError, StorageError, UnsupportedTableError
+from table.files.log.change_records import count_changed
 from table.files.log.data_blocks import read_rows
 from table.files.log.delete_block import read_deletes
 from table.files.log.framing import BlockType, Verdict, read_block, scan_blocks
@@ -21,6 +22,7 @@ from table.view.file_group import BaseFile, DataFile, parse_data_files
 
 _UNNAMED = "no completed commit names it: a batch is under way, or it is left over: `hudistream check --repair`"
 _UNREAD = "blocks that cannot be searched"
+_CHANGED = "changed rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Trace:
         deletes: its log records that delete such a key: they hold the key alone.
         why: why a clean leaves the file, in words; "the next clean deletes it" where none does.
         entries: parts of the file that tell of such a key although none of its rows has it: ``key range``, ``bloom
-            filter``, ``column statistics``. Also ``blocks that cannot be searched``, of a log file.
+            filter``, ``column statistics``; ``changed rows`` of a change file. Also ``blocks that cannot be searched``,
+            of a log file.
     """
 
     path: str
@@ -72,7 +75,7 @@ def find_traces(table: HudiTable, keys: pa.Array, settings: CleanSettings) -> It
         for fate in partition.fates:
             why = "the next clean deletes it" if fate.deleted else f"stays: {fate.rule}"
             judged[fate.file.path] = why
-            yield from _trace(table.storage, fate.file, keys, why)
+            yield from _trace(table, fate.file, keys, why)
     yield from _find_unnamed(table, keys, judged)
 
 
@@ -83,12 +86,16 @@ def _find_unnamed(table: HudiTable, keys: pa.Array, judged: Mapping[str, str]) -
         files: list[DataFile] = [*bases, *logs]
         for file in files:
             if file.path not in judged:
-                yield from _trace(table.storage, file, keys, _UNNAMED)
+                yield from _trace(table, file, keys, _UNNAMED)
 
 
-def _trace(storage: Storage, file: DataFile, keys: pa.Array, why: str) -> Iterator[Trace]:
+def _trace(table: HudiTable, file: DataFile, keys: pa.Array, why: str) -> Iterator[Trace]:
+    storage, fields = table.storage, table.config.record_key_fields
     try:
-        found = _search_base(storage, file, keys) if isinstance(file, BaseFile) else _search_log(storage, file, keys)
+        if isinstance(file, BaseFile):
+            found = _search_base(storage, file, keys)
+        else:
+            found = _search_log(storage, file, keys, fields)
     except FileNotFoundError:
         return  # it was cleaned meanwhile
     if found:
@@ -113,8 +120,8 @@ def _search_base(storage: Storage, file: DataFile, keys: pa.Array) -> _Found:
         raise CorruptFileError(f"{file.path} cannot be read: {error}") from error
 
 
-def _search_log(storage: Storage, file: DataFile, keys: pa.Array) -> _Found:
-    rows = deletes = 0
+def _search_log(storage: Storage, file: DataFile, keys: pa.Array, fields: Sequence[str]) -> _Found:
+    rows = deletes = changed = 0
     unread = False
     with storage.open_input(file.path, file.size_bytes) as stream:
         for place in scan_blocks(stream, with_content=False):
@@ -127,12 +134,15 @@ def _search_log(storage: Storage, file: DataFile, keys: pa.Array) -> _Found:
             try:
                 if block.type is BlockType.DELETE:
                     deletes += len(_hits(read_deletes(block, pa.schema([]), file.path).keys, keys))
+                elif block.type is BlockType.CDC_DATA:
+                    counted = count_changed(block, file.path, fields, keys)
+                    changed, unread = changed + counted.rows, unread or counted.unsure > 0
                 else:
                     parts = read_rows(block, [RECORD_KEY], file.path)
                     rows += sum(len(_hits(part.column(RECORD_KEY), keys)) for part in parts)
-            except UnsupportedTableError:  # a change log of Hudi holds rows as they were
+            except UnsupportedTableError:
                 unread = True
-    return _Found(rows, deletes, (_UNREAD,) if unread else ())
+    return _Found(rows, deletes, (*([_CHANGED] if changed else []), *([_UNREAD] if unread else [])))
 
 
 def _hits(stored: pa.Array | pa.ChunkedArray, keys: pa.Array) -> pa.Array:

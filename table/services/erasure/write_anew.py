@@ -1,6 +1,6 @@
 """Writes base files anew whose footers tell of keys that none of their rows has (HoodieMergeHandle without records)."""
 
-from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from table.config.writable import check_can_write, check_has_meta_fields
@@ -31,15 +31,17 @@ _OPERATION = "UPSERT"
 log = get_logger("hudistream.erasure")
 
 
-def write_anew(table: HudiTable, paths: Collection[str], options: WriteOptions) -> str | None:
-    """Writes the next version of base files: the same rows, with a footer of their keys alone. It is one commit.
+def write_anew(table: HudiTable, paths: AbstractSet[str], options: WriteOptions) -> str | None:
+    """Writes the next version of base files: the same rows, with a footer of their keys alone, and no change files.
+
+    It is one commit.
 
     A file stays as it is where it is not the current version of its file group any more, where log files belong to it
     (a compaction writes it), and where a compaction or a clustering is planned that reads it.
 
     Args:
         table: the table.
-        paths: of the base files, relative to the table.
+        paths: of the base files, or of change files beside them, relative to the table.
         options: how files are written, and how the table is held.
 
     Returns:
@@ -65,7 +67,7 @@ def write_anew(table: HudiTable, paths: Collection[str], options: WriteOptions) 
     return pending.time
 
 
-def _find_files(snapshot: Snapshot, paths: Collection[str]) -> list[BaseFile]:
+def _find_files(snapshot: Snapshot, paths: AbstractSet[str]) -> list[BaseFile]:
     """Those of the base files that may be written anew."""
     compactions = snapshot.timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
     taken = {*load_compacting(snapshot.storage, compactions), *load_clustered(snapshot)}
@@ -73,13 +75,14 @@ def _find_files(snapshot: Snapshot, paths: Collection[str]) -> list[BaseFile]:
         group.slices[0].base_file
         for _, groups in snapshot.walk_file_groups()
         for group in groups
-        if group.is_plain and group.slices[0].base_file is not None and group.slices[0].base_file.path in paths
+        if group.is_plain and group.slices[0].base_file is not None
+        if not paths.isdisjoint(file.path for file in group.slices[0].all_files)
         if (group.partition_path, group.file_id) not in taken
     ]
 
 
 def _write_and_commit(
-    pending: PendingCommit, paths: Collection[str], options: WriteOptions, lease: Lease
+    pending: PendingCommit, paths: AbstractSet[str], options: WriteOptions, lease: Lease
 ) -> tuple[WriteStat, ...]:
     settings = replace(options.file_settings, keys_anew=True)
     rewriting = Rewriting.of(pending.seen, pending.time, settings, "written anew")

@@ -90,7 +90,9 @@ FACTS = {
         "files", "column_stats", "partition_stats", "record_index"
     ),
     "bootstrapped tables are not written": refused("hoodie.bootstrap.base.path", "/elsewhere"),
-    "change logs are not written": unsupported(hoodie__table__cdc__enabled="true"),
+    "change files are not written": unsupported(
+        hoodie__table__cdc__enabled="true", hoodie__populate__meta__fields="false"
+    ),
     "partial updates are not written": refused("hoodie.write.partial.update.schema", "{}"),
     "the column _hoodie_operation is not written": refused("hoodie.allow.operation.metadata.field", "true"),
     "timestamps as keys are not supported yet": refused(

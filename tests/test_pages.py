@@ -231,7 +231,8 @@ def test_the_page_of_differing_defaults_has_each_difference_and_no_other():
     meant = {
         "hoodie.populate.meta.fields", "hoodie.datasource.write.table.type", "hoodie.meta.sync.client.tool.class",
         "hoodie.datasource.write.hive_style_partitioning", "hoodie.datasource.write.partitionpath.urlencode",
-        "hoodie.datasource.hive_sync.table", "hoodie.clean.max.commits.to.clean",
+        "hoodie.datasource.hive_sync.table", "hoodie.clean.max.commits.to.clean", "hoodie.table.cdc.enabled",
+        "hoodie.table.cdc.supplemental.logging.mode",
         *(row.key for row in list_options() if row.key.startswith("hoodie.keygen.timebased.")),
     }  # fmt: skip
     assert set(site_pages.untold_defaults()) <= meant

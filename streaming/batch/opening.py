@@ -22,8 +22,9 @@ from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.keep import drop_indexes
 from table.metadata_table.make import WantedIndexes, make_lists
 from table.metadata_table.make_record_index import GroupKeys
+from table.options.agreement import check_options_agree, new_table_config
 from table.options.choices import TableCreation, TableType
-from table.options.write_options import WriteOptions, check_options_agree, new_table_config
+from table.options.write_options import WriteOptions
 from table.scan.read_slice import SliceContext
 from table.scan.slice_keys import read_slice_keys
 from table.schema.avro_schema import check_batch_columns, find_untyped, from_avro, relaxed, schema_json

@@ -11,8 +11,9 @@ from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
 from table.keys.keygen import doubled_by
 from table.log import get_logger
+from table.options.agreement import check_options_agree
 from table.options.choices import TableType
-from table.options.write_options import WriteOptions, check_options_agree
+from table.options.write_options import WriteOptions
 from table.quarantine.place import table_key
 from table.references.strays import delete_rolled_back_elsewhere
 from table.references.undone import find_foreign_rollbacks

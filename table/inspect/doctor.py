@@ -18,8 +18,9 @@ from table.inspect.health_facts import Code, Health, Verdict
 from table.keys.keygen import doubled_by
 from table.metadata_table.index_definitions import load_statistics
 from table.metadata_table.statistics import agree_columns
+from table.options.agreement import check_options_agree, new_table_config
 from table.options.choices import ConcurrencyMode, TableType
-from table.options.write_options import WriteOptions, check_options_agree, new_table_config
+from table.options.write_options import WriteOptions
 from table.scan.stored_key import with_key_encoding
 from table.services.rollback.rollback import WRITES
 from table.snapshot import Snapshot

@@ -121,7 +121,8 @@ _GROUPS = {
         hoodie.rollback.avoid.duplicate.plan hoodie.rollback.instant.backup.dir hoodie.rollback.instant.backup.enabled
     """,
     "memory: hudistream.task.memory.bytes bounds what a task holds": """
-        compaction.max_memory hoodie.common.diskmap.compression.enabled hoodie.common.spillable.diskmap.type
+        compaction.max_memory hoodie.cdc.file.group.iterator.memory.spill.bytes
+        hoodie.common.diskmap.compression.enabled hoodie.common.spillable.diskmap.type
         hoodie.memory.compaction.fraction hoodie.memory.compaction.max.size hoodie.memory.dfs.buffer.max.size
         hoodie.memory.merge.fraction hoodie.memory.merge.max.size hoodie.memory.spillable.map.path
         hoodie.memory.writestatus.failure.fraction hoodie.write.buffer.limit.bytes

@@ -178,6 +178,11 @@ class TableSettings(Settings):
             )
 
     @property
+    def new_images(self) -> ChangeImages | None:
+        """What the change files of a new table hold; None: it has none."""
+        return (self.change_images or ChangeImages.DATA_BEFORE_AFTER) if self.has_change_files else None
+
+    @property
     def dropped_indexes(self) -> dict[str, frozenset[str]]:
         """The indexes of a metadata table that are dropped if it has them, by the option that says so."""
         switches = {

@@ -143,7 +143,7 @@ def test_a_metadata_table_is_kept_then_dropped_and_looked_for_again(hudi, utc_se
             {"hoodie.populate.meta.fields": "false", "hoodie.table.type": "MERGE_ON_READ"},
             "populate.meta.fields=false",
         ),
-        ({"hoodie.table.cdc.enabled": "true"}, "cdc.enabled=true"),
+        ({"hoodie.table.cdc.enabled": "true", "hoodie.populate.meta.fields": "false"}, "cdc.enabled=true"),
         ({"hoodie.table.base.file.format": "ORC"}, "base.file.format=ORC"),
         ({"hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA"}, "keygenerator.type=HOODIE_TABLE_METADATA"),
     ],

@@ -71,12 +71,12 @@ MUTANTS = (
         ("tests/table/config/test_config.py",),
     ),
     Mutant(
-        "an archive folder that contradicts the table is ignored", "table/options/write_options.py",
+        "an archive folder that contradicts the table is ignored", "table/options/agreement.py",
         '        ("hoodie.archivelog.folder", archive_folder, config.archive_folder),\n', "",
         ("tests/table/options",),
     ),
     Mutant(
-        "a key generator that contradicts the table is ignored", "table/options/write_options.py",
+        "a key generator that contradicts the table is ignored", "table/options/agreement.py",
         '        ("hoodie.datasource.write.keygenerator.type", options.keys.keygen_type, config.keygen_type),\n', "",
         ("tests/table/options",),
     ),

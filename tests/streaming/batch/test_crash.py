@@ -12,6 +12,7 @@ from tiers import quick
 
 from table import StorageError, read_table
 from table.hudi_table import HudiTable
+from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 
 FIRST = rows(range(12))
@@ -99,6 +100,36 @@ def test_batch_of_a_later_version_stopped_at_every_call_is_whole_or_absent(later
     assert any(".hoodie/timeline/" in call and ".commit" in call for call in calls)
     for number in range(1, len(calls) + 1):
         check_one(later, tmp_path, number, after)
+
+
+CHANGE_FILES = {"hoodie.table.cdc.enabled": "true", "hoodie.datasource.write.operation": "upsert"}
+
+
+@pytest.fixture(scope="module", params=["6", "8"])
+def told(request, tmp_path_factory):
+    """Tables with change files. A second batch with keys of the first one writes them."""
+    path, version = str(tmp_path_factory.mktemp("crash") / "told"), request.param
+    build(path, **CHANGE_FILES, **{"hoodie.write.table.version": version}).write(0, FIRST)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("after", "step"), [(True, 9), *(pytest.param(after, 1, marks=pytest.mark.slow) for after in (True, False))]
+)
+def test_change_files_of_a_batch_that_died_are_gone(told, tmp_path, after, step):
+    options = {"hoodie.datasource.write.operation": "upsert", "hoodie.parquet.small.file.limit": "104857600"}
+    calls = calls_of(told, tmp_path, **options)
+    assert sum(call.startswith("publish") and ".cdc" in call for call in calls) >= 3
+    for number in range(1, len(calls) + 1, step):
+        check_one(told, tmp_path, number, after, **options)
+        path = tmp_path / f"{number}-{after}"
+        named = {name for commit in commits_of(path) for name in commit.named_paths}
+        assert {str(file.relative_to(path)) for file in path.rglob("*.cdc")} <= named
+
+
+def commits_of(path):
+    snapshot = Snapshot.load(HudiTable.open(path))
+    return [snapshot.commits.find(one) for one in snapshot.timeline.completed_writes]
 
 
 SHARED = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}

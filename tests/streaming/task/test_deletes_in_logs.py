@@ -146,7 +146,7 @@ def test_a_base_file_above_a_pending_compaction_is_sound_before_and_after_it(tmp
     writer.write(row("b", None, 6, True))
     writer.stop()
     assert rows_of(path) == {"a": ("later", 5)}
-    table().clean(CleanSettings(commits_retained=1, grace_ms=0), due=False)
+    table().clean(CleanSettings(commits_retained=1, grace_ms=0, trigger_commits=0))
     assert rows_of(path) == {"a": ("later", 5)}
     assert check(table()).is_sound
 

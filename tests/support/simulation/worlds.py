@@ -10,7 +10,8 @@ from table import clock
 from table.errors import HudiError
 from table.hudi_table import create_table
 from table.metadata_table.make import WantedIndexes, make_lists
-from table.options.write_options import new_table_config, parse_options
+from table.options.agreement import new_table_config
+from table.options.write_options import parse_options
 
 from .actors import BASE, PARTITIONS, Backfill, Operator, Reader, Stream
 from .disk import Disk, SimStorage

@@ -44,6 +44,7 @@ ORDERS = ("long", "long", "long", "int", "double", "float", "text", "date", "tim
 INDEXES = ("BLOOM", "BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE", "RECORD_INDEX")
 LISTS = "hoodie.metadata.enable"
 STATISTICS = "hoodie.metadata.index.column.stats.enable"
+CDC, CDC_MODE = "hoodie.table.cdc.enabled", "hoodie.table.cdc.supplemental.logging.mode"
 FILE_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 HUDI_WRITES = ("upsert", "insert", "bulk_insert", "delete")
 SERVICES = (
@@ -88,6 +89,8 @@ def draw_options(rng, index, partition, moves, on_logs):
     }
     if not on_logs and index not in ("BUCKET", "RECORD_INDEX") and rng.random() < 0.15:
         options[META] = "false"
+    if options.get(META) is None and rng.random() < 0.25:
+        options |= {CDC: "true", CDC_MODE: rng.choice(("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER"))}
     if rng.random() < 0.25:
         options["hudistream.schema.mode"] = "reconcile"
     if partition is not None and rng.random() < 0.3:

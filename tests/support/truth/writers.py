@@ -21,7 +21,7 @@ SPELLED_SHORT = {
     "hoodie.write.complex.keygen.new.encoding": "true",
 }
 NEWEST_OF_OLD_HUDI = 8  # version of tables
-CLEANED = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1, grace_ms=0)
+CLEANED = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1, grace_ms=0, trigger_commits=0)
 
 
 def options_of(shape):
@@ -157,7 +157,7 @@ class Arrow:
         self.table().cluster(sort if step.number % 2 else None)
 
     def _clean(self, step):
-        self.table().clean(CLEANED, due=False)
+        self.table().clean(CLEANED)
 
     def _archive(self, step):
         self.table().archive(ArchiveSettings(min_commits=2, max_commits=3), CleanSettings(commits_retained=1))

@@ -5,19 +5,14 @@ import pytest
 from hudi_options import OPTIONS_OF_HUDI
 
 from table.config.merge_mode import MergeMode
-from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
+from table.options.agreement import new_table_config
 from table.options.keys import ALIASES, HONOURED
 from table.options.refused import REFUSED
 from table.options.settings import kinds_of
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_groups import GROUPS
-from table.options.write_options import (
-    WriteOptions,
-    check_options_agree,
-    new_table_config,
-    parse_options,
-)
+from table.options.write_options import WriteOptions, parse_options
 
 HUDI_KEYS = [name for option in OPTIONS_OF_HUDI for name in (option.key, *option.others)]
 FLINK_KEYS = Path(__file__).parents[2].joinpath("data", "flink-options.txt").read_text().split()
@@ -44,15 +39,6 @@ clustering.async.enabled metadata.enabled changelog.enabled cdc.enabled hive_syn
 hive_sync.mode hive_sync.metastore.uris read.streaming.enabled read.streaming.check-interval read.start-commit
 read.tasks source.avro-schema.path partition.default_name
 """.split()
-
-
-def grouped(fields):
-    """Keyword arguments of `WriteOptions` from fields of its groups for keys and the table."""
-    of_table = {"name", "database", "merge_mode", "timezone", "archive_folder"}
-    return {
-        "keys": {name: value for name, value in fields.items() if name not in of_table},
-        "table": {name: value for name, value in fields.items() if name in of_table},
-    }
 
 
 def classes_of(key):
@@ -229,20 +215,6 @@ def test_custom_key_generator_takes_a_kind_with_each_field():
 
 
 @pytest.mark.parametrize(
-    ("options", "keygen"),
-    [
-        ({"record_key_fields": ("a",), "partition_fields": ("b",)}, "SIMPLE"),
-        ({"record_key_fields": ("a", "b"), "partition_fields": ("c",)}, "COMPLEX"),
-        ({"record_key_fields": ("a",), "partition_fields": ("b", "c")}, "COMPLEX"),
-        ({"record_key_fields": ("a",)}, "NON_PARTITION"),
-        ({"record_key_fields": ("a", "b")}, "NON_PARTITION"),
-    ],
-)
-def test_the_key_generator_follows_from_the_fields(options, keygen):
-    assert new_table_config(WriteOptions(**grouped(options)), "t").keygen_type == keygen
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"hoodie.datasource.write.recordkey.feild": "id"}, "did you mean hoodie.datasource.write.recordkey.field"),
@@ -306,53 +278,6 @@ def test_keys_without_effect_are_told_with_the_reason():
 def test_misspelled_keys_are_told_below_each_prefix_of_hudi(key):
     with pytest.raises(InvalidConfigError, match=f"unknown option {key}; did you mean"):
         parse_options({key: "x"})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "recordkey.field"),
-        (
-            {"record_key_fields": ("a", "b"), "partition_fields": ("c",), "keygen_type": "SIMPLE"},
-            "complex key generator",
-        ),
-        (
-            {"record_key_fields": ("a",), "partition_fields": ("b", "c"), "keygen_type": "SIMPLE"},
-            "complex key generator",
-        ),
-        ({"record_key_fields": ("a",), "partition_fields": ("b",), "keygen_type": "TIMESTAMP"}, "timestamp.type"),
-        ({"record_key_fields": ("a",), "keygen_type": "SIMPLE"}, "partitionpath.field"),
-        ({"record_key_fields": ("a",), "partition_fields": ("b",), "keygen_type": "NON_PARTITION"}, "contradict"),
-    ],
-)
-def test_a_new_table_needs_keys_that_make_sense(options, message):
-    with pytest.raises(InvalidConfigError, match=message):
-        new_table_config(WriteOptions(**grouped(options)), "t")
-
-
-TABLE = TableConfig("t", ("id",), ("p",), ("ts",))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"record_key_fields": ("other",)}, r"recordkey.field=other\) contradicts the table, which has id"),
-        ({"partition_fields": ()}, r"partitionpath.field=\) contradicts the table, which has p"),
-        ({"ordering_fields": ("x",)}, "precombine.field=x"),
-        ({"name": "x"}, "hoodie.table.name=x"),
-        ({"hive_style": True}, "hive_style_partitioning=True"),
-        ({"timezone": "LOCAL"}, "timezone=LOCAL"),
-        ({"keygen_type": "COMPLEX"}, "keygenerator.type=COMPLEX"),
-        ({"archive_folder": "past"}, "archivelog.folder=past"),
-    ],
-)
-def test_options_that_contradict_the_table_are_refused(options, message):
-    with pytest.raises(InvalidConfigError, match=message):
-        check_options_agree(WriteOptions(**grouped(options)), TABLE)
-
-
-def test_what_is_left_out_is_the_tables():
-    check_options_agree(WriteOptions(), TABLE)
 
 
 def test_all_that_is_refused_or_unknown_is_named_at_once():

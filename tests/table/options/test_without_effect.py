@@ -31,13 +31,14 @@ from table.files.parquet.row_groups import chunks_of
 from table.hudi_table import HudiTable
 from table.keys.arrow_keys import compute_record_keys
 from table.keys.keygen import build_key_expressions
+from table.options.agreement import new_table_config
 from table.options.clustering_settings import Layout
 from table.options.groups import HeartbeatSettings
 from table.options.keys import ALIASES, HONOURED
 from table.options.read_options import READ_HONOURED, READ_REFUSED, READ_WITHOUT_EFFECT
 from table.options.refused import REFUSED
 from table.options.without_effect import MISSED, WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
-from table.options.write_options import WriteOptions, new_table_config
+from table.options.write_options import WriteOptions
 from table.scan.stored_key import encoding_of
 from table.schema.evolution import evolve_schema
 from table.services.catalog_service import CatalogService
@@ -408,7 +409,6 @@ REASONS = {
     "files: their ids are UUIDs": file_ids_are_uuids,
     "bootstrap of foreign files, refused where its path is named": refused(hoodie__bootstrap__base__path="/elsewhere"),
     "properties that a table gets by what it is": properties_follow_the_table,
-    "change logs are not written": refused(hoodie__table__cdc__enabled="true"),
     "cleaning: one clean at a time, planned in one process": one_clean_is_pending,
     "cleaning: a clean that has nothing to delete is not written": no_file(r"\.clean", of="grown"),
     "clustering: one group after another, planned in one process": lambda _: LOCALLY.tasks == 1,

@@ -198,7 +198,6 @@ REFUSED = [
     ("v8_cow_nometa", "hoodie.table.precombine.field=ts,qty", "precombine.field=ts,qty: several .* upgrade the table"),
     ("v9_cow_nometa", "hoodie.table.format=iceberg", "hoodie.table.format=iceberg"),
     ("v9_cow_nometa", "hoodie.record.merge.mode=CUSTOM", "hoodie.record.merge.mode=CUSTOM"),
-    ("v8_cow_nometa", "hoodie.table.cdc.enabled=true", "hoodie.table.cdc.enabled=true"),
     ("v9_cow_indexes", "", "hoodie.table.metadata.partitions"),
 ]
 

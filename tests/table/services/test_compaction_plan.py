@@ -37,7 +37,7 @@ def group(path, file_id, base_mb, *log_mb, suffix=""):
         LogFile(path, f".{file_id}_1.log.{n}{suffix}", file_id, "1", n, "", suffix, size * MB)
         for n, size in enumerate(log_mb, 1)
     )
-    return FileGroup(path, file_id, (FileSlice(path, file_id, "1", base, logs),))
+    return FileGroup(path, file_id, (FileSlice(path, file_id, "1", base, *((), logs) if suffix else (logs,)),))
 
 
 GROUPS = [

@@ -48,6 +48,24 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden(seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+# kinds of worlds whose tables have change files, too
+CHANGED = [
+    (worlds.build, *range(3)), (worlds.build_several_writers, *range(2)), (worlds.build_merge_on_read, 0),
+    (worlds.build_followers, *range(2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("build", "seed"),
+    [*((build, seed) for build, *seeds in CHANGED for seed in seeds),
+     *(pytest.param(build, seed, marks=pytest.mark.slow) for build, *_ in CHANGED for seed in range(3, 40))],
+    ids=lambda value: value if isinstance(value, int) else value.__name__,
+)  # fmt: skip
+def test_change_files_are_with_the_base_files_beside_them(build, seed):
+    found = worlds.run(seed, build, version="8" if seed % 2 else "6", has_change_files=True)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 ON_LOGS = quick(1, range(60))
 
 

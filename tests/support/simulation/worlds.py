@@ -14,6 +14,7 @@ from table.options.agreement import new_table_config
 from table.options.write_options import parse_options
 
 from .actors import BASE, PARTITIONS, Backfill, Operator, Reader, Stream
+from .change_files import ON, check_change_files
 from .disk import Disk, SimStorage
 from .following_reader import FollowingReader
 from .forked import Forked
@@ -876,22 +877,26 @@ def _stream(world, disk, truth, owner, count, luck, cleaning):
     return Stream(world, disk, truth, owner, insert_batches(world, owner, count), luck, options)
 
 
-def run(seed, build=build, version="6"):
+def run(seed, build=build, version="6", *, has_change_files=False):
     """Runs the world of a seed.
 
     Args:
         seed: of the world.
         build: makes it.
         version: of its table, where the world does not choose one itself.
+        has_change_files: whether its table has change files. They are looked at when the world is over.
 
     Returns:
         None, or (violation, story).
     """
     world, truth = build(seed)
     try:
-        with mock.patch.dict(BASE, {"hoodie.write.table.version": version}):
+        more = ON if has_change_files else {}
+        with mock.patch.dict(BASE, {"hoodie.write.table.version": version, **more}):
             world.run()
         truth.check("the end")
+        if has_change_files and world.violation is None:
+            world.change_files = check_change_files(world, truth.disk)
         if world.violation is not None:
             raise world.violation
     except ViolationError as violation:

@@ -255,7 +255,8 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
         return evolved
     if table is None:
         raise InvalidConfigError(
-            f"hoodie.datasource.write.operation={options.effective_operation}: the table has no rows yet"
+            f"hoodie.datasource.write.operation={options.effective_operation}: the table has no rows yet, hence no "
+            "columns: write rows first"
         )
     check_batch_columns(batch)
     check_keys_keep_their_types(config, batch, table)

@@ -154,7 +154,9 @@ def unseen_groups(
 
 
 def counts_right(predicate: Predicate | None, fragment: ds.ParquetFileFragment, schema: pa.Schema) -> bool:
-    """Whether Arrow may count the rows of a row group by bounds: no float of the condition can be NaN.
+    """Whether Arrow may count the rows of a row group by bounds: no float of the condition can be NaN, or be all zeros.
+
+    Of zeros it takes the bound for the value of each row, and `isin` tells the signs apart.
 
     Args:
         predicate: the condition; None: all rows.
@@ -164,7 +166,9 @@ def counts_right(predicate: Predicate | None, fragment: ds.ParquetFileFragment, 
     leaves = float_leaves(predicate.columns & set(schema.names), schema) if predicate is not None else []
     chunks = _Chunks(fragment.metadata) if leaves else None
     return chunks is None or not any(
-        chunks.may_all_be_nan(number, [leaf]) for leaf in leaves for number in range(fragment.num_row_groups)
+        chunks.may_all_be_nan(number, [leaf]) or chunks.are_zeros(number, [leaf])
+        for leaf in leaves
+        for number in range(fragment.num_row_groups)
     )
 
 

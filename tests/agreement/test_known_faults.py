@@ -83,6 +83,22 @@ CASES = {
             Question(),
         ),
     ),
+    "no partial updates of lists and maps": (
+        HudiRs,
+        case_of(
+            replace(PARTIAL, version=9),
+            [("upsert", PARTIAL_ROWS, {}), ("upsert", ({KEY: "a", ORDER: 2, "c": None},), {})],
+            Question(),
+        ),
+    ),
+    "a row group of NaN alone hides behind the bounds of others": (
+        HudiRs,
+        case_of(
+            replace(FLOATS, options={"hoodie.parquet.block.size": "200"}),
+            [("bulk_insert", ({KEY: "a", "c": 1.5}, {KEY: "b", "c": math.nan}), {})],
+            Question(where=[[("c", "!=", 1.5)]]),
+        ),
+    ),
     "no partial updates": (
         HudiRs,
         case_of(PARTIAL, [("upsert", PARTIAL_ROWS, {}), ("upsert", PARTIAL_ROWS, {})], Question()),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .cases import HUDIS, PATH, PATH_2
 
 FLOATS = ("float", "double")
+LISTS = frozenset(("list", "floats", "structs", "map"))
 ENCODED = "hoodie.datasource.write.partitionpath.urlencode"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 DELETES = ("delete", "delete_where")
@@ -62,6 +63,15 @@ def _partial_log_behind_a_change(case, _):
     return case.shape.merging == "partial" and case.shape.merge_on_read and _changes_columns(case)
 
 
+def _fills_lists(case, _):
+    kinds = _kinds(case).values()
+    return case.shape.merging == "partial" and case.shape.merge_on_read and any(map(LISTS.intersection, kinds))
+
+
+def _has_small_groups(case):
+    return case.shape.options.get("hoodie.parquet.block.size") == "200"
+
+
 def _floats_became_doubles(case, _):
     return any({"float", "double"} <= kinds for kinds in _kinds(case).values())
 
@@ -114,12 +124,17 @@ KNOWN = (
         "a delete in a log takes one of the rows that share a key", ("hudi-rs",), None,
         lambda c, q: c.shape.merge_on_read and c.shape.repeats and any(step.what in DELETES for step in c.steps),
     ),
+    Known(
+        "a row group of NaN alone hides behind the bounds of others", ("hudi-rs",), None,
+        lambda c, q: _has_small_groups(c) and _compares_floats(c, q, ("!=", ">", ">="), lambda _: True),
+    ),
     Known("an earlier snapshot has the newest columns", ("hudi-rs",), None, _changed_columns),
     Known(
         "log files from before a change of columns fail", ("hudi-rs",), "partial-update column",
         lambda c, q: c.shape.merge_on_read,
     ),
     Known("no partial updates behind a change of columns", ("hudi-rs",), None, _partial_log_behind_a_change),
+    Known("no partial updates of lists and maps", ("hudi-rs",), None, _fills_lists),
     Known("no partial updates", ("hudi-rs",), "merger", lambda c, q: c.shape.merging == "partial"),
 )  # fmt: skip
 

@@ -95,12 +95,17 @@ class Model:
         return spelled(rows, names, state.kinds)
 
     def refuses(self, step):
-        """Whether a write is refused: readers would not keep its rows, or it would delete some of the rows of a key."""
+        """Whether a write is refused.
+
+        Readers would not keep its rows, it would delete some of the rows of a key, or there were never rows.
+        """
         if step.what == "insert":
             return self.shape.index == "BUCKET" and self.shape.merge_on_read
+        now = self.now
+        if step.what == "delete" and self.states:
+            return not now.kinds  # there were never rows
         if step.what != "delete_where":
             return False
-        now = self.now
         if not {term[0].split(".")[0] for group in step.where for term in group} <= set(now.kinds):
             raise AmbiguousError("the condition names a column that was never made")
         wanted = {self._identity(row) for row in now.rows if holds(step.where, row, now.kinds)}

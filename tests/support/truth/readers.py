@@ -259,6 +259,8 @@ class HudiRs(Scan):
         name, operator, value = term
         if operator in ("in", "not in") or value is None or kinds.get(name) not in ("int", "long", "text", "double"):
             raise UnaskedError
+        if isinstance(value, float) and kinds[name] != "double":
+            raise UnaskedError  # it takes the text for an integer
         return (name, operator, str(value))
 
 

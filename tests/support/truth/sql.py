@@ -38,7 +38,8 @@ def literal(value, kind, dialect):
         return "NULL"
     if isinstance(value, bool):
         return str(value).lower()
-    if pa.types.is_floating(kind):
+    if isinstance(value, float):
+        kind = kind if pa.types.is_floating(kind) else pa.float64()
         text = "NaN" if math.isnan(value) else repr(value).replace("inf", "Infinity")
         return f"CAST('{text}' AS {FLOATS[kind]})"
     if isinstance(value, int):

@@ -214,3 +214,16 @@ def test_a_zero_is_found_beside_what_other_columns_may_hold(tmp_path, where):
     table = HudiTable.open(path)
     assert ids(table.scan(["id"], where).to_arrow()["id"].to_pylist()) == ["a", "b"]
     assert table.count(where) == 2
+
+
+@pytest.mark.parametrize("stored", [0.0, -0.0])
+@pytest.mark.parametrize("asked", [0.0, -0.0])
+@pytest.mark.parametrize("operator", ["in", "not in"])
+def test_zeros_are_counted_as_they_are_shown(tmp_path, stored, asked, operator):
+    """A chunk of zeros has one bound, and Arrow counts by it as if each row had that sign."""
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id", operation="insert") as sink:
+        sink.write(pa.table({"id": ["a", "b"], "x": [stored, stored]}))
+    where, is_same = [("x", operator, [asked])], str(stored) == str(asked)
+    table = HudiTable.open(path)
+    assert table.count(where) == len(table.scan(where=where).to_arrow()) == (2 if is_same == (operator == "in") else 0)

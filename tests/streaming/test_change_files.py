@@ -296,3 +296,37 @@ def test_what_cannot_be_told_is_refused(tmp_path):
     properties.write_text(properties.read_text().replace("DATA_BEFORE_AFTER", "SOME"))
     with pytest.raises(UnsupportedTableError, match="logging.mode=SOME: OP_KEY_ONLY, DATA_BEFORE, DATA_BEFORE_AFTER"):
         HudiTable.open(path)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_a_restore_takes_change_files_back_with_their_commits(tmp_path, form):
+    path = str(tmp_path / "t")
+    with open_sink(path, **form) as sink:
+        sink.write(rows(range(0, 8, 2)), operation="insert")
+        sink.write(rows([0, 10], 2), operation="upsert")
+        before = set(Path(path).rglob("*.cdc"))
+        held = HudiTable.open(path).create_savepoint()
+        sink.write(rows([2, 12], 3), operation="upsert")
+        assert len(set(Path(path).rglob("*.cdc")) - before) == 1
+    HudiTable.open(path).restore_to_savepoint(held)
+    assert set(Path(path).rglob("*.cdc")) == before
+    report = HudiTable.open(path).check()
+    assert report.is_sound
+    assert not [found for found in report.findings if ".cdc" in found.where]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_conversion_keeps_them(tmp_path, kind):
+    path = str(tmp_path / "t")
+    with open_sink(path, **{"hoodie.datasource.write.table.type": kind}) as sink:
+        sink.write(rows(range(0, 8, 2)), operation="insert")
+        sink.write(rows([0, 10], 2), operation="upsert")
+    named = [name for stat in newest_stats(path) for name in stat.change_files]
+    for version in (8, 9):
+        HudiTable.open(path).convert(version)
+        assert load_table_config(LocalStorage(path)).change_images == "DATA_BEFORE_AFTER"
+        assert [name for stat in newest_stats(path) for name in stat.change_files] == named != []
+        assert HudiTable.open(path).check().is_sound
+    with ArrowSink(path, QUIET) as sink:
+        sink.write(rows([0, 12], 3), operation="upsert")
+    assert bool([name for stat in newest_stats(path) for name in stat.change_files])

@@ -109,7 +109,7 @@ KNOWN = (
         lambda c, q: q.since is not None and ENCODED in c.shape.options,
     ),
     Known(
-        "a condition on a partition value that is null fails", ("Hudi 1.0.2",), "Comparable.compareTo(Object)",
+        "a condition on a partition value that is null fails", ("Hudi",), "Comparable.compareTo(Object)",
         lambda c, q: {HIVE_STYLE, ENCODED} <= {*c.shape.options} and not q.asked.isdisjoint((PATH, PATH_2)),
     ),
     Known(

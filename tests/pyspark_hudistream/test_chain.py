@@ -37,9 +37,17 @@ def expected_rows(folder):
     )
 
 
-def silver_rows(folder):
-    table = read_table(f"{folder}/silver", ["id", "customer", "euros", "ts"])
+def silver_rows(folder, name="silver"):
+    table = read_table(f"{folder}/{name}", ["id", "customer", "euros", "ts"])
     return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+def newest_events(folder):
+    """The newest event of each order that it does not delete: key, amount and time of what bronze holds."""
+    newest = {}
+    for file in sorted(Path(folder, "incoming").glob("*.json")):
+        newest.update((event["id"], event) for event in map(json.loads, file.read_text().splitlines()))
+    return sorted((one["id"], one["cents"], one["ts"]) for one in newest.values() if not one["_hoodie_is_deleted"])
 
 
 @pytest.mark.slow
@@ -85,11 +93,12 @@ def load_example():
     return module
 
 
-def start(python, folder):
+def start(python, folder, *stage):
+    program = "chain_drivers.py" if stage else "chain_stages.py"
     return subprocess.Popen(
-        [python, str(ROOT / "tests" / "support" / "chain_stages.py"), str(folder)],
+        [python, str(ROOT / "tests" / "support" / program), str(folder), *stage],
         stdout=subprocess.PIPE,
-        stderr=Path(folder, "stderr").open("w"),
+        stderr=Path(folder, "-".join(["stderr", *stage])).open("w"),
         text=True,
         start_new_session=True,
         env=surroundings(python, ROOT / "tests" / "support"),
@@ -133,3 +142,38 @@ def test_a_chain_killed_at_random_moments_loses_and_doubles_nothing(tmp_path):
     said, _ = process.communicate(timeout=600)
     assert said.endswith("DONE\n"), f"seed {seed}: {Path(tmp_path, 'stderr').read_text()[-3000:]}"
     assert silver_rows(tmp_path) == expected_rows(tmp_path), f"seed {seed}"
+
+
+@pytest.mark.slow
+def test_three_drivers_are_killed_in_turns_and_three_tables_are_equal(tmp_path):
+    """Each stage is a driver of its own, and gold has change files, too."""
+    python, stages = make_environment(*SPARK_4["4.2"]), ("bronze", "silver", "gold")
+    seed = int(os.environ.get("HUDISTREAM_SEED", time.time_ns() % 10**6))
+    print("seed", seed)
+    moments = random.Random(seed)
+    load_example().make_events(str(tmp_path), files=400)
+    drivers = {stage: start(python, tmp_path, stage) for stage in stages}
+    try:
+        for killed in range(2 * KILLS):
+            stage = moments.choice(stages)
+            watched = stage, moments.choice(["", ".commit"])
+            before, deadline = instants(tmp_path, *watched), time.monotonic() + 240
+            while instants(tmp_path, *watched) == before and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert time.monotonic() < deadline, f"seed {seed}: {stage} stands still after {killed} kills"
+            time.sleep(moments.uniform(0, 2.5))
+            assert drivers[stage].poll() is None, f"seed {seed}: {stage} ended by itself"
+            kill_all(drivers[stage])
+            drivers[stage] = start(python, tmp_path, stage)
+        for stage in stages:
+            Path(tmp_path, f"stop-{stage}").touch()
+            said, _ = drivers[stage].communicate(timeout=900)
+            assert said.endswith("DONE\n"), f"seed {seed}: {Path(tmp_path, f'stderr-{stage}').read_text()[-3000:]}"
+    finally:
+        for driver in drivers.values():
+            if driver.poll() is None:
+                kill_all(driver)
+    held = read_table(f"{tmp_path}/bronze", ["id", "cents", "ts"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in held) == newest_events(tmp_path), f"seed {seed}"
+    assert silver_rows(tmp_path) == expected_rows(tmp_path), f"seed {seed}"
+    assert silver_rows(tmp_path, "gold") == silver_rows(tmp_path), f"seed {seed}"

@@ -97,17 +97,17 @@ MUTANTS = (
     ),
     Mutant(
         "the metadata table is compacted beside an action that is decided and not visible",
-        "table/metadata_table/compact.py", " or _has_decided(storage, timeline)", "", ("tests/table/metadata_table",),
+        "table/metadata_table/compact.py", " or _has_decided(storage, timeline)", "", ("tests/table/metadata_table/test_compact_beside.py",),
     ),
     Mutant(
         "the metadata table is compacted beside an action that goes on", "table/metadata_table/compact.py",
-        " or unfinished_times(now, timeline)", "", ("tests/table/metadata_table",),
+        " or unfinished_times(now, timeline)", "", ("tests/table/metadata_table/test_compact_beside.py",),
     ),
     Mutant(
         "the metadata table is compacted though a delta commit came after the request",
         "table/metadata_table/compact.py",
         "    if made and own.load_timeline().pending_of(Action.DELTA_COMMIT):", "    if made and False:",
-        ("tests/table/metadata_table",),
+        ("tests/table/metadata_table/test_compact_beside.py",),
     ),
     Mutant(
         "an empty batch leaves a commit", "streaming/batch/micro_batch.py",

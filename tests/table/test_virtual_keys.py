@@ -118,7 +118,7 @@ def test_what_needs_meta_columns_is_refused_before_the_table_is_made(tmp_path, o
 def test_a_table_keeps_the_choice_that_it_was_made_with(tmp_path, value):
     path = str(tmp_path / "t")
     Engine(path, VIRTUAL if value == "true" else {}).write(None, rows(range(3)))
-    with pytest.raises(InvalidConfigError, match=f"hoodie.populate.meta.fields={value.title()} contradicts the table"):
+    with pytest.raises(InvalidConfigError, match=f"hoodie.populate.meta.fields={value} contradicts the table"):
         Engine(path, {"hoodie.populate.meta.fields": value}).write(1, rows(range(3)))
 
 

@@ -1,5 +1,6 @@
 """Writes base files anew whose footers tell of keys that none of their rows has (HoodieMergeHandle without records)."""
 
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -31,7 +32,7 @@ _OPERATION = "UPSERT"
 log = get_logger("hudistream.erasure")
 
 
-def write_anew(table: HudiTable, paths: AbstractSet[str], options: WriteOptions) -> str | None:
+def write_anew(table: HudiTable, paths: Collection[str], options: WriteOptions) -> str | None:
     """Writes the next version of base files: the same rows, with a footer of their keys alone, and no change files.
 
     It is one commit.
@@ -55,13 +56,13 @@ def write_anew(table: HudiTable, paths: AbstractSet[str], options: WriteOptions)
     check_has_meta_fields(table.config, "written anew")
     shared = options.concurrency.is_shared
     with held_to_write(table, _NAME, options.heartbeat, options.lock, shared=shared) as (held, lease, identity):
-        snapshot = Snapshot.load(held)
-        if not _find_files(snapshot, paths):
+        snapshot, wanted = Snapshot.load(held), frozenset(paths)
+        if not _find_files(snapshot, wanted):
             return None
         action = Action.DELTA_COMMIT if held.config.table_type == TableType.MERGE_ON_READ else Action.COMMIT
         pending = begin_commit(snapshot, _OPERATION, identity, lease, action)
         with under_way(pending, lease, identity):
-            stats = _write_and_commit(pending, paths, options, lease)
+            stats = _write_and_commit(pending, wanted, options, lease)
         clean_up_commit(held.storage, pending.time, stats)
     log.info("footers_written_anew", table=table.storage.base_uri, instant_time=pending.time, files=len(stats))
     return pending.time

@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import subprocess
+import threading
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -152,6 +153,14 @@ def comes(folder, *watched):
     return time.monotonic() < deadline
 
 
+def feed(folder, is_over):
+    """Lets files arrive one by one, as long as drivers are killed."""
+    for file in sorted(Path(folder, "later", "incoming").glob("*.json")):
+        if is_over.wait(2):
+            return
+        file.rename(Path(folder, "incoming", file.name))
+
+
 @pytest.mark.slow
 def test_three_drivers_are_killed_in_turns_and_three_tables_are_equal(tmp_path):
     """Each stage is a driver of its own, and gold has change files, too."""
@@ -159,7 +168,11 @@ def test_three_drivers_are_killed_in_turns_and_three_tables_are_equal(tmp_path):
     seed = int(os.environ.get("HUDISTREAM_SEED", time.time_ns() % 10**6))
     print("seed", seed)
     moments = random.Random(seed)
-    load_example().make_events(str(tmp_path), files=400)
+    load_example().make_events(str(tmp_path / "later"), files=600)
+    Path(tmp_path, "incoming").mkdir()
+    is_over = threading.Event()
+    feeder = threading.Thread(target=feed, args=(tmp_path, is_over))
+    feeder.start()
     drivers = {stage: start(python, tmp_path, stage) for stage in stages}
     try:
         for stage in stages:
@@ -171,11 +184,14 @@ def test_three_drivers_are_killed_in_turns_and_three_tables_are_equal(tmp_path):
             assert drivers[stage].poll() is None, f"seed {seed}: {stage} ended by itself"
             kill_all(drivers[stage])
             drivers[stage] = start(python, tmp_path, stage)
+        is_over.set()
+        feeder.join()
         for stage in stages:
             Path(tmp_path, f"stop-{stage}").touch()
             said, _ = drivers[stage].communicate(timeout=900)
             assert said.endswith("DONE\n"), f"seed {seed}: {Path(tmp_path, f'stderr-{stage}').read_text()[-3000:]}"
     finally:
+        is_over.set()
         for driver in drivers.values():
             if driver.poll() is None:
                 kill_all(driver)

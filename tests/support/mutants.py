@@ -97,7 +97,8 @@ MUTANTS = (
     ),
     Mutant(
         "the metadata table is compacted beside an action that is decided and not visible",
-        "table/metadata_table/compact.py", " or _has_decided(storage, timeline)", "", ("tests/table/metadata_table/test_compact_beside.py",),
+        "table/metadata_table/compact.py", " or _has_decided(storage, timeline)", "",
+        ("tests/table/metadata_table/test_compact_beside.py",),
     ),
     Mutant(
         "the metadata table is compacted beside an action that goes on", "table/metadata_table/compact.py",

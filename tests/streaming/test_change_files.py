@@ -13,11 +13,12 @@ import hudistream
 from hudistream import ArrowSink, HudiTable, InvalidConfigError, UnsupportedTableError
 from table.config.table_config import load_table_config
 from table.files.base.writer import BaseFileWriter, CopyInDoubtError
-from table.files.markers import list_markers
+from table.files.markers import create_marker, list_markers
 from table.files.names import parse_base_file, parse_log_file
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
+from table.write import announce
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "cdc"
 ON = {"hoodie.table.cdc.enabled": "true"}
@@ -330,3 +331,23 @@ def test_a_conversion_keeps_them(tmp_path, kind):
     with ArrowSink(path, QUIET) as sink:
         sink.write(rows([0, 12], 3), operation="upsert")
     assert bool([name for stat in newest_stats(path) for name in stat.change_files])
+
+
+@pytest.mark.parametrize(("version", "kind"), [("6", "APPEND"), ("8", "CREATE"), ("9", "CREATE")])
+def test_each_is_announced_as_hudis_rollbacks_of_that_version_take_it(tmp_path, monkeypatch, version, kind):
+    """On version 6 a marker of another kind stops every later write of Hudi."""
+    path, announced = str(tmp_path / "t"), []
+
+    def note(storage, time, marker, ticket=""):
+        announced.append(marker)
+        create_marker(storage, time, marker, ticket)
+
+    with open_sink(path, **{"hoodie.write.table.version": version}) as sink:
+        sink.write(rows([0]), operation="insert")
+        monkeypatch.setattr(announce, "create_marker", note)
+        sink.write(rows([0], 2), operation="upsert")
+    [stat] = newest_stats(path)
+    assert {marker.data_file: marker.kind for marker in announced} == {
+        stat.path: "MERGE",
+        **dict.fromkeys(stat.change_files, kind),
+    }

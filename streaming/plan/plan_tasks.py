@@ -301,13 +301,13 @@ def _write_context(options: WriteOptions, config: TableConfig, schema: pa.Schema
         ranged=ranged_columns(config, schema),
         tells_keys=RECORD_INDEX in config.metadata_indexes and config.tells_keys,
         has_unique_keys=options.index.type.is_global or not config.partition_fields,
-        change_files=_change_files(options, config),
+        change_files=_change_files(config),
     )
 
 
-def _change_files(options: WriteOptions, config: TableConfig) -> ChangeFileSettings | None:
-    """How change files are written. An erasure writes none: they would hold the rows that it deletes."""
-    if config.change_images is None or options.base_file.keys_anew:
+def _change_files(config: TableConfig) -> ChangeFileSettings | None:
+    """How change files are written; None in a table that has none."""
+    if config.change_images is None:
         return None
     return ChangeFileSettings(config.change_images, APPEND if config.layout_version == 1 else CREATE)
 

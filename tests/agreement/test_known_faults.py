@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
-from truth.cases import KEY, ORDER, PATH, Case, Question, Shape, Step
+from truth.cases import GONE, KEY, ORDER, PATH, Case, Question, Shape, Step
 from truth.judge import Judge
 from truth.known import HIVE_STYLE, KNOWN
 from truth.readers import HudiRs, RealHudi
@@ -118,6 +119,14 @@ OF_HUDI = {
         Shape(version=8, kinds={KEY: "text", PATH: "text"}, options=ENCODED),
         [("upsert", ({KEY: "a", PATH: "x"},), {}), ("upsert", ({KEY: "b", PATH: "x=y"},), {})],
         Question(since=1),
+    ),
+    "deletes that are ordered by decimals fail": case_of(
+        Shape(merge_on_read=True, kinds={KEY: "text", ORDER: "small_decimal", GONE: "bool"}),
+        [
+            ("upsert", ({KEY: "a", ORDER: Decimal("0.5"), GONE: None},), {}),
+            ("upsert", ({KEY: "a", ORDER: Decimal("1.0"), GONE: True},), {}),
+        ],
+        Question(),
     ),
     "a condition on a partition value that is null fails": case_of(
         Shape(kinds={KEY: "text", PATH: "text"}, options={**ENCODED, HIVE_STYLE: "true"}),

@@ -43,7 +43,7 @@ class LogFileName:
 
     In timeline layout 1 `base_instant_time` is the file slice's instant, in layout 2 the instant that wrote the file.
 
-    `suffix` is ``.cdc`` for change logs, and "" otherwise.
+    `suffix` is ``.cdc`` for change files, and "" otherwise.
     """
 
     file_id: str

@@ -188,6 +188,23 @@ def test_a_fault_of_a_later_hudi_is_still_there(partners, tmp_path, utc, name):
 
 # what Hudi 1.2.0 wrote, told by `check`
 OF_HUDI_AS_A_WRITER = {
+    "statistics that Hudi makes of binary columns take bytes for signed numbers": case_of(
+        Shape(
+            version=9,
+            index="BUCKET",
+            kinds={KEY: "text", PATH: "text", "c": "bytes"},
+            options={**WITH_STATS, **ONE_BUCKET, "hoodie.parquet.block.size": "200"},
+        ),
+        [
+            ("upsert", ({KEY: "a", PATH: "x", "c": None},), {}),
+            (
+                "insert",
+                tuple({KEY: f"b{n}", PATH: "x", "c": b"abc" if n < 300 else b"\xff\xfe"} for n in range(600)),
+                {},
+            ),
+        ],
+        Question(),
+    ),
     "statistics that Hudi makes beside a NaN are zeros": case_of(
         Shape(version=9, kinds={KEY: "text", "c": "double"}, options=WITH_STATS),
         [("upsert", ({KEY: "a", "c": 1.0},), {}), ("bulk_insert", ({KEY: "b", "c": math.nan},), {})],

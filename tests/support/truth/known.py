@@ -89,10 +89,18 @@ def _hudi_makes_statistics_of_floats(case, _):
     return any(map(_is_by_hudi, case.steps)) and any(kinds & set(FLOATS) for kinds in _kinds(case).values())
 
 
+def _hudi_makes_statistics_of_bytes(case, _):
+    return any(map(_is_by_hudi, case.steps)) and any("bytes" in kinds for kinds in _kinds(case).values())
+
+
 KNOWN = (
     Known(
         "statistics that Hudi makes beside a NaN are zeros", ("check",), ", and the statistics with 0.0",
         _hudi_makes_statistics_of_floats,
+    ),
+    Known(
+        "statistics that Hudi makes of binary columns take bytes for signed numbers", ("check",),
+        ", and the statistics with '", _hudi_makes_statistics_of_bytes,
     ),
     Known("bounds hide NaN", ("hudi-rs",), None, lambda c, q: _compares_floats(c, q, ("=", ">="), math.isnan)),
     Known(

@@ -169,7 +169,7 @@ def _check_virtual_keys(options: WriteOptions, config: TableConfig) -> None:
             "rows that are moved would not say which commit wrote them; leave it out",
         ),
         (
-            config.change_images is not None,
+            bool(options.table.has_change_files),
             f"{CDC_KEY}=true",
             "change files hold the keys of rows; leave it out",
         ),

@@ -147,7 +147,7 @@ class FileGroup:
 
     @property
     def current_files(self) -> tuple[BaseFile | LogFile, ...]:
-        """The files of the newest slice with a base file, and of newer slices: the newest snapshot reads them."""
+        """The files of the newest slice with a base file, and of newer slices, change files among them."""
         newest = next((at for at, found in enumerate(self.slices) if found.base_file is not None), len(self.slices) - 1)
         return tuple(file for found in self.slices[: newest + 1] for file in found.all_files)
 

@@ -83,7 +83,7 @@ def encode_changes(
     """
     columns = {"op": pa.repeat(pa.scalar(operation), len(keys)), _KEY: keys}
     if images is not ChangeImages.OP_KEY_ONLY:
-        names = [field["name"] for field in json.loads(avro_schema)["fields"] if field["name"] not in META_COLUMNS]
+        names = _columns(avro_schema)
         columns["ts_ms"] = pa.repeat(pa.scalar(instant_time), len(keys))
         given = before if before is not None else after
         assert given is not None
@@ -115,10 +115,16 @@ def count_changed(block: LogBlock, name: str, fields: Sequence[str], keys: pa.Ar
     return counted
 
 
-def _image(rows: pa.Table | None, like: pa.Table, names: list[str]) -> pa.Array:
+@lru_cache(maxsize=16)
+def _columns(avro_schema: str) -> tuple[str, ...]:
+    """Names of a table's columns without meta columns."""
+    return tuple(field["name"] for field in json.loads(avro_schema)["fields"] if field["name"] not in META_COLUMNS)
+
+
+def _image(rows: pa.Table | None, like: pa.Table, names: Sequence[str]) -> pa.Array:
     """Rows as values of one column; nulls where there are no rows."""
     if rows is None:
         return pa.nulls(len(like), pa.struct([like.schema.field(name) for name in names]))
-    held = rows.select(names).combine_chunks()
+    held = rows.select(list(names)).combine_chunks()
     arrays = [pa.concat_arrays(one.chunks) if one.num_chunks else pa.array([], one.type) for one in held.columns]
     return pa.StructArray.from_arrays(arrays, fields=[held.schema.field(name) for name in names])

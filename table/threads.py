@@ -5,9 +5,10 @@ time, in an order that it chooses.
 """
 
 import concurrent.futures
+import contextvars
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -123,6 +124,29 @@ class _Pool(ThreadPoolExecutor):
         except Exception as error:  # noqa: BLE001 the caller that asks for the result gets it
             done.set_exception(error)
         return done
+
+
+def run_together(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Runs calls at the same time, the last one in the calling thread, and waits for all of them.
+
+    Args:
+        calls: no call needs what another one does. Each sees the caller's context variables.
+
+    Returns:
+        What they return, in their order.
+
+    Raises:
+        Exception: the error of the first call, in their order, that failed. The others have ended by then.
+    """
+    *others, last = calls
+    with make_pool(len(others), "hudistream-together") as pool:
+        futures = [pool.submit(contextvars.copy_context().run, call) for call in others]
+        own: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        try:
+            own.set_result(last())
+        except Exception as error:  # noqa: BLE001 raised below, after the error of an earlier call
+            own.set_exception(error)
+    return [future.result() for future in (*futures, own)]
 
 
 def make_queue(most: int) -> Pieces[Any]:

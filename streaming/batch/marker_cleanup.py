@@ -1,4 +1,4 @@
-"""Deletes the markers of a completed commit: few at once, many in a thread beside the next batch.
+"""Deletes the markers of a completed commit: few on a disk at once, others in a thread beside the next batch.
 
 Markers of a completed instant have no effect: its fence is up, and its commit says which files belong to it. If a
 process dies before it deletes them, the next writer deletes them when it begins (`table.services.rollback.rollback`).
@@ -31,7 +31,7 @@ class MarkerCleanup:
         return frozenset((self._time,)) if self._thread is not None and self._thread.is_alive() else frozenset()
 
     def run(self, instant_time: str, stats: tuple[WriteStat, ...]) -> None:
-        """Cleans up after a commit. A thread deletes the markers of a large commit.
+        """Cleans up after a commit. A thread deletes the markers of a large commit, and those on an object store.
 
         Args:
             instant_time: the commit, completed.
@@ -40,10 +40,12 @@ class MarkerCleanup:
         Raises:
             StorageError: the store fails. A failure in the thread is logged, and the next batch deletes the rest.
         """
-        if len(stats) <= FEW_FILES:
+        is_near = self._storage.calls_at_once == 1
+        if is_near and len(stats) <= FEW_FILES:
             clean_up_commit(self._storage, instant_time, stats)
             return
-        delete_heartbeat(self._storage, instant_time)
+        if is_near:
+            delete_heartbeat(self._storage, instant_time)
         self.wait()
         self._time = instant_time
         # not a daemon: the interpreter waits until it is done

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from streaming.batch.agreement import Agreement
 from streaming.batch.bad_rows import check_bad_rows
@@ -50,8 +51,10 @@ from table.options.write_options import WriteOptions
 from table.quarantine.place import table_key
 from table.references.strays import delete_before_first_commit
 from table.schema.avro_schema import schema_json
+from table.services.rollback.rollback import Marks
 from table.services.rollback.under_way import under_way
 from table.snapshot import Snapshot
+from table.storage.at_once import together
 from table.storage.interface import Storage
 from table.timeline.change import Change
 from table.timeline.commit_cache import CommitCache
@@ -183,28 +186,39 @@ class MicroBatchWriter:
         check_name(options, batch)
         self.services.check()
         identity = WriterIdentity(batch.sink_id or options.sink.id, batch.query_id, self.lease.owner)
-        opened = self._opener.open(options, batch.workers.schema, batch.batch_id)
+        opened, seen, marks = self._look(options, batch)
         table = replace(opened, lock=self.lock, known_lists=self._known_lists)
         self.progress.phase = "lease"
         # a write outside the stream must not take over the lease of the stream
-        self.lease.hold(identity if batch.sink_id is None else replace(identity, query_id=None))
+        self.lease.hold(identity if batch.sink_id is None else replace(identity, query_id=None), seen)
         self.lease.is_busy = True
         try:
-            return self._write_held(settle_metadata_table(table, options), batch, options, identity, timing)
+            table = settle_metadata_table(table, options)
+            # Wait before the timeline is read: another writer's commit ends the wait.
+            self.lease.wait_for_turn()
+            if not batch.workers.can_repeat:
+                self.services.end_clustering()  # others are written again if they meet it
+            self.progress.phase = "recover"
+            # Recovery first: it finishes decided instants, and the ledger must see the result.
+            snapshot = self._recovery.run(table, identity, self.lease, self.services, marks)
+            return self._write_held(snapshot, batch, options, identity, timing)
         finally:
             self.lease.is_busy = False
 
+    def _look(self, options: WriteOptions, batch: Batch) -> tuple[HudiTable, int | None, Marks | None]:
+        """The table, the lease's last record, and what instants left behind.
+
+        A writer that does not hold the table yet looks for the last two once it does.
+        """
+        opens = partial(self._opener.open, options, batch.workers.schema, batch.batch_id)
+        if not self.lease.is_held:
+            return opens(), None, None
+        return together(self._storage, opens, self.lease.look, partial(self._recovery.list_marks, self._storage))
+
     def _write_held(
-        self, table: HudiTable, batch: Batch, options: WriteOptions, identity: WriterIdentity, timing: PhaseClock
+        self, snapshot: Snapshot, batch: Batch, options: WriteOptions, identity: WriterIdentity, timing: PhaseClock
     ) -> BatchSummary:
-        """Writes the batch; the writer holds the table."""
-        # Wait before the timeline is read: another writer's commit ends the wait.
-        self.lease.wait_for_turn()
-        if not batch.workers.can_repeat:
-            self.services.end_clustering()  # others are written again if they meet it
-        self.progress.phase = "recover"
-        # Recovery first: it finishes decided instants, and the ledger must see the result.
-        snapshot = self._recovery.run(table, identity, self.lease, self.services)
+        """Writes the batch; the writer holds the table, and dead writers' instants have ended."""
         turn = find_turn(self._ledger, snapshot, batch, (identity, self.lease))
         if turn is None:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
@@ -235,7 +249,7 @@ class MicroBatchWriter:
         self._advice.note(self.table, result.stats)
         upkeep_errors = self._after_commit(job, result)
         self.services.after_commit(snapshot, batch.spread)
-        clustered, failed = cluster_if_due(table, options, turn.identity, self.lease, batch.spread)
+        clustered, failed = cluster_if_due(snapshot.table, options, turn.identity, self.lease, batch.spread)
         if clustered is not None:
             self._forget_profiles()  # other files are small now
         timing.end("after")

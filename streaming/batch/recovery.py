@@ -20,7 +20,7 @@ from table.references.undone import find_foreign_rollbacks
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.key_encoding import settle_key_encoding
 from table.services.rollback.first_commit import make_first_commit
-from table.services.rollback.rollback import roll_back_failed_writes
+from table.services.rollback.rollback import Marks, list_marks, roll_back_failed_writes
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.active_timeline import sweep_temporaries
@@ -55,7 +55,13 @@ class Recovery:
         self._plans_seen: frozenset[str] = frozenset()
         self._properties: Mapping[str, str] | None = None  # in the copy of them
 
-    def run(self, table: HudiTable, identity: WriterIdentity, lease: Lease, services: TableServices) -> Snapshot:
+    def list_marks(self, storage: Storage) -> Marks:
+        """What instants left behind, for `run`; without what this writer is about to delete itself."""
+        return list_marks(storage, self._cleanup.under_way)
+
+    def run(
+        self, table: HudiTable, identity: WriterIdentity, lease: Lease, services: TableServices, marks: Marks | None
+    ) -> Snapshot:
         """Rolls back or finishes the writes of dead writers, and prepares the table for a batch.
 
         Only a single writer removes the folders of partitions that cleans emptied.
@@ -65,6 +71,7 @@ class Recovery:
             identity: the writer.
             lease: the writer's hold on the table.
             services: report the partitions that cleans emptied.
+            marks: as `list_marks` found them; None: they are listed now.
 
         Returns:
             The snapshot after recovery.
@@ -72,7 +79,7 @@ class Recovery:
         Raises:
             CommitConflictError: a pending instant is in the way that this writer cannot end.
         """
-        snapshot = settle_key_encoding(self._end_dead_writes(table, identity, lease))
+        snapshot = settle_key_encoding(self._end_dead_writes(table, identity, lease, marks))
         table = snapshot.table
         check_options_agree(self._options, table.config)  # only now it is known how an old table spells its keys
         self._tell_keys(table)
@@ -98,11 +105,15 @@ class Recovery:
             log.warning("keys_spelled_otherwise", table=table.storage.base_uri, hint=why)
         self._keys_told = True
 
-    def _end_dead_writes(self, table: HudiTable, identity: WriterIdentity, lease: Lease) -> Snapshot:
+    def _end_dead_writes(
+        self, table: HudiTable, identity: WriterIdentity, lease: Lease, marks: Marks | None
+    ) -> Snapshot:
         heartbeat = self._options.heartbeat
         try:
-            own, commits = self._cleanup.under_way, self._commits
-            found = roll_back_failed_writes(table, identity, heartbeat, beside=lease.beside, swept=own, commits=commits)
+            seen = marks or self.list_marks(table.storage)
+            found = roll_back_failed_writes(
+                table, identity, heartbeat, beside=lease.beside, commits=self._commits, marks=seen
+            )
         except CommitConflictError:
             lease.release()  # the command that ends the instant in the way, such as a restore, must hold the table
             raise

@@ -51,21 +51,27 @@ def find_referenced(snapshot: Snapshot, time: str) -> frozenset[str] | None:
         return None
 
 
-def delete_strays(storage: Storage, time: str, referenced: frozenset[str], *, are_late: bool = False) -> None:
+def delete_strays(storage: Storage, time: str, referenced: frozenset[str], *, are_late: bool = False) -> bool:
     """Deletes files that markers announce and the commit does not name (HoodieTable.reconcileAgainstMarkers).
 
     Args:
         time: the commit.
         referenced: the files that it names.
         are_late: whether the commit has ended: then lists of files that were made since may name the strays.
+
+    Returns:
+        Whether markers announced such files.
     """
+    found = False
     for marker in walk_markers(storage, time):
         if marker.data_file not in referenced:
+            found = True
             if are_late:
                 drop_present_metadata_table(storage)
             if delete_announced(storage, time, marker):
                 log.warning("stray_file_deleted", table=storage.base_uri, instant_time=time, path=marker.data_file)
             forget_stray(storage, time, marker)
+    return found
 
 
 def find_stray_files(

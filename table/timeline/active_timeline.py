@@ -4,11 +4,13 @@ Each change of state creates the next file with create-if-absent. No file is ren
 created a file, the file is read back before the caller gets an answer.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Protocol
 
 from table import clock
 from table.errors import BrokenInvariantError, CommitOutcomeUnknownError, StorageError, TimelineMovedError
+from table.storage.at_once import together
 from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import LAYOUT_1, TimelineLayout, name_instant
@@ -145,6 +147,7 @@ def request_and_list(
     times: clock.InstantClock,
     content: bytes = b"",
     claim: TimeClaim | None = None,
+    begin: Callable[[Instant], Any] | None = None,
 ) -> tuple[Instant, Timeline]:
     """Requests a new instant. Its time is greater than every time on the timeline, and no other action has it.
 
@@ -160,6 +163,8 @@ def request_and_list(
         content: bytes of the requested file.
         claim: claims the time before the request is visible (a heartbeat); None: the caller that creates the requested
             file has the time.
+        begin: is called with the requested instant while the timeline is listed. It may move the instant to inflight:
+            a request that is withdrawn takes both files along.
 
     Returns:
         The instant, and the timeline as listed after the request.
@@ -173,10 +178,13 @@ def request_and_list(
         time = times.next_time(last, attempt)
         instant = name_instant(timeline.layout, time, action, State.REQUESTED)
         if (claim is None or claim.take(time)) and storage.create_exclusive(instant.path, content, durable=True):
-            now = load_timeline(storage, timeline.layout)
+            look = partial(load_timeline, storage, timeline.layout)
+            now = look() if begin is None else together(storage, look, partial(begin, instant))[0]
             is_one = all(other.action is action for other in now if other.time == instant.time)
             if is_one and not (claim is not None and _was_passed(now, instant)):
                 return instant, now
+            if begin is not None:
+                delete_instant_file(storage, instant.to(State.INFLIGHT))
             delete_instant_file(storage, instant)
             last = max(last or "", now.last_time or "")
         if claim is not None:

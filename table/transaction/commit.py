@@ -7,8 +7,10 @@ will exist (rule 3): commit or rollback, whichever is written first.
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from table import clock
+from table.config.table_config import load_table_config
 from table.errors import (
     ActionPendingError,
     CommitOutcomeUnknownError,
@@ -26,6 +28,7 @@ from table.metadata_table.keep import keep_lists
 from table.references.strays import delete_strays
 from table.references.undone import load_rolled_back_time, rollbacks_after
 from table.snapshot import Snapshot
+from table.storage.at_once import together
 from table.storage.interface import Storage
 from table.timeline.active_timeline import (
     begin_instant,
@@ -90,24 +93,28 @@ def begin_commit(
     storage = snapshot.storage
     _check_compactions(snapshot.timeline, clock.format_instant_time(clock.now_ms(), snapshot.config.timezone))
     wait_past_completed(snapshot.table)
-    claim = _HeartbeatClaim(storage, identity)
+    claim = _HeartbeatClaim(storage, identity, shared=lease.is_shared)
+    profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
+    content = snapshot.layout.encode_commit(profile)
+
+    def begin(instant: Instant) -> None:
+        together(storage, lease.confirm, partial(begin_instant, storage, instant, content))
+
     try:
         with guarded(snapshot.table, Step.BEGIN):
             newest = snapshot.table.load_timeline() if lease.is_shared else snapshot.timeline
             claim.sight = newest.unseen_from
-            instant, now = request_and_list(storage, newest, action, snapshot.table.instant_clock, request, claim)
+            times = snapshot.table.instant_clock
+            instant, now = request_and_list(storage, newest, action, times, request, claim, begin)
             seen = settle_compactions(snapshot.at(now))
             if not lease.is_shared:
                 _check_alone(snapshot.timeline, seen, instant)
-            lease.confirm()
             _check_compactions(seen.timeline, instant.time)
-        profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
-        begun = begin_instant(storage, instant, snapshot.layout.encode_commit(profile))
     except BaseException:
         _withdraw_begin(snapshot.table, claim.time, action)
         raise
     log.debug("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
-    return PendingCommit(begun, operation, seen, sight=claim.sight)
+    return PendingCommit(instant.to(State.INFLIGHT), operation, seen, sight=claim.sight)
 
 
 def _check_alone(before: Timeline, now: Snapshot, instant: Instant) -> None:
@@ -118,7 +125,7 @@ def _check_alone(before: Timeline, now: Snapshot, instant: Instant) -> None:
     leaves its file groups alone.
     """
     pending = now.timeline.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
-    others = [i for i in pending if i != instant and not before.contains(i.at(State.COMPLETED))]
+    others = [i for i in pending if i.time != instant.time and not before.contains(i.at(State.COMPLETED))]
     others = [i for i in others if not is_foreign_clustering(now, i)]
     if others:
         raise WriteConflictError(
@@ -153,15 +160,25 @@ class _HeartbeatClaim:
         sight: the least time of a write that the batch may not have seen (`decode_sight`).
     """
 
-    def __init__(self, storage: Storage, identity: WriterIdentity) -> None:
+    def __init__(self, storage: Storage, identity: WriterIdentity, *, shared: bool) -> None:
         self._storage, self._identity = storage, identity
+        # others that share the table take an open instant without a heartbeat for one that was left behind
+        self._is_in_order = shared or storage.calls_at_once == 1
         self.time: str | None = None
         self.sight: str | None = None
 
     def take(self, time: str) -> bool:
-        if begin_heartbeat(self._storage, time, self._identity, self.sight):
+        begin = partial(begin_heartbeat, self._storage, time, self._identity, self.sight)
+        if self._is_in_order:
+            if begin():
+                self.time = time
+                self._storage.open_staging(time)
+            return self.time == time
+        begun, _ = together(self._storage, begin, partial(self._storage.open_staging, time))
+        if begun:
             self.time = time
-            self._storage.open_staging(time)
+        else:
+            self._storage.fence(time)  # what another writer ended does not stay open; one that lives fails, and repeats
         return self.time == time
 
     def give_up(self, time: str) -> None:
@@ -249,11 +266,14 @@ def _look_again(pending: PendingCommit, written: CommitMetadata, schema: str) ->
     Lists the timeline again if it changed while its files were read.
     """
     for _ in range(_MOVES):
-        now = pending.seen.again()
         with suppress(TimelineMovedError):
-            return now, load_facts(now, pending, written, schema)
-    now = pending.seen.again()
-    return now, load_facts(now, pending, written, schema)
+            return _look_once(pending, written, schema)
+    return _look_once(pending, written, schema)
+
+
+def _look_once(pending: PendingCommit, written: CommitMetadata, schema: str) -> tuple[Snapshot, CommitFacts]:
+    now, config = together(pending.seen.storage, pending.seen.again, partial(load_table_config, pending.seen.storage))
+    return now, load_facts(now, config, pending, written, schema)
 
 
 def _settle_last(table: HudiTable, owner: str) -> Place:
@@ -325,9 +345,10 @@ def carry_out_commit(
     """
     storage, time = table.storage, end.time
     storage.fence(time)
-    delete_strays(storage, time, end.metadata.named_paths)
     begun = name_instant(table.layout, time, end.action, State.INFLIGHT)
-    if not storage.exists(begun.path):
+    sweep = partial(delete_strays, storage, time, end.metadata.named_paths)
+    swept, is_begun = together(storage, sweep, partial(storage.exists, begun.path))
+    if not (storage.exists(begun.path) if swept else is_begun):
         return _find_outcome(table, end)
     wait_until_reached(table, end)
     if written is None:  # time may have passed since the decision

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from table.config.table_config import load_table_config
+from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError, TimelineMovedError, WriteConflictError
 from table.files.names import parse_log_file
 from table.references.undone import load_rolled_back_time
@@ -53,11 +53,14 @@ class PendingCommit:
         return self.seen.timeline.pending_of(Action.COMPACTION)
 
 
-def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetadata, schema: str) -> CommitFacts:
+def load_facts(
+    snapshot: Snapshot, config: TableConfig | None, pending: PendingCommit, metadata: CommitMetadata, schema: str
+) -> CommitFacts:
     """Loads the facts about a commit that is about to be completed.
 
     Args:
         snapshot: the table as it is now.
+        config: its properties as they are now; None: they are gone.
         pending: the commit.
         metadata: metadata of the commit.
         schema: the Avro schema that the commit was written with.
@@ -95,7 +98,7 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
         decided=_load_decided(snapshot, pending),
         others={i.time: snapshot.commits.read(i) for i in timeline.completed_writes if i.time in change.came},
         config_before=pending.seen.config,
-        config_now=load_table_config(storage),
+        config_now=config,
         looks=pending.looks,
         widens_order=pending.widens_order,
         unseen_from=seen.unseen_from,

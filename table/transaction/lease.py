@@ -157,11 +157,16 @@ class Lease:
                 "a sink in the child; the table is as it was"
             )
 
-    def hold(self, identity: WriterIdentity) -> None:
+    def look(self) -> int | None:
+        """The number of the record that counts now, for `hold`; None where this writer holds nothing yet."""
+        return self._register.last_number if self.is_held else None
+
+    def hold(self, identity: WriterIdentity, seen: int | None = None) -> None:
         """Takes the lease, or checks that it is still held.
 
         Args:
             identity: the writer, with this lease's `owner`.
+            seen: what `look` found; None: this call looks itself.
 
         Raises:
             CommitConflictError: another live writer holds the table, or has taken it over.
@@ -171,7 +176,7 @@ class Lease:
         record = self._record
         if record is not None and (identity.query_id is None or record.identity == identity):
             # a write of this sink outside of its stream does not take the lease over from the stream
-            if self._register.last_number != record.number:
+            if (self._register.last_number if seen is None else seen) != record.number:
                 self._lose()
             return
         self._keeper.renew()

@@ -74,11 +74,12 @@ class Membership(Lease):
         """The other members. Until the table is opened for them, only engines that know no leases."""
         return Beside.MEMBERS if self.is_shared else Beside.OTHER_ENGINES
 
-    def hold(self, identity: WriterIdentity) -> None:
+    def hold(self, identity: WriterIdentity, seen: int | None = None) -> None:
         """Joins the other members. If there are none, takes the table alone: `share` then opens it.
 
         Args:
             identity: the writer, with this lease's `owner`.
+            seen: as of `Lease.hold`.
 
         Raises:
             CommitConflictError: a live writer holds the table alone, or this writer was taken for dead.
@@ -86,7 +87,7 @@ class Membership(Lease):
         """
         self.refuse_child()
         if self.is_held:
-            super().hold(replace(identity, query_id=None))
+            super().hold(replace(identity, query_id=None), seen)
             return
         for attempt in range(_TRIES):
             if self._join():

@@ -8,16 +8,17 @@ from table.storage.interface import Stage
 from table.write.context import WriteContext
 
 
-def announce(context: WriteContext, marker: MarkerName) -> Stage:
+def announce(context: WriteContext, marker: MarkerName, stage: Stage | None = None) -> Stage:
     """Announces a file before it is opened. Returns the place where the file waits until it is published.
 
     Args:
         marker: the file, and the kind of write.
+        stage: the place, where the caller has chosen it; nothing was written there.
 
     Raises:
         StorageError: the instant has ended; a late task must not write the file.
     """
-    stage = context.storage.stage(context.instant_time, marker.data_file)
+    stage = stage or context.storage.stage(context.instant_time, marker.data_file)
     create_marker(context.storage, context.instant_time, marker, stage.ticket)
     try:
         check_not_ended(context, marker.data_file)

@@ -4,10 +4,12 @@ Safety depends on the order of the steps: partition metadata, marker, check that
 file waits where no reader sees it until it is whole. It is then published, unless the instant was fenced.
 """
 
+from contextlib import suppress
+
 import pyarrow as pa
 
 from table import clock
-from table.errors import BrokenInvariantError
+from table.errors import BrokenInvariantError, StorageError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import BaseFileSummary
 from table.files.key_changes import KeyChanges
@@ -15,6 +17,7 @@ from table.files.markers import CREATE, MERGE
 from table.files.names import MarkerName, parse_base_file
 from table.files.partition_metadata import create_partition_metadata
 from table.schema.avro_schema import with_meta_columns
+from table.storage.at_once import together
 from table.storage.interface import Stage, join
 from table.timeline.metadata.commit import CHANGE_FILES, NO_PREVIOUS_COMMIT, WriteStat
 from table.write.announce import announce, check_not_ended, check_still_wanted
@@ -47,12 +50,12 @@ class BucketFile:
         self._started_s = clock.monotonic_s()
         self._marker = MarkerName(self.path, CREATE if bucket.type is BucketType.INSERT else MERGE)
         self._previous = parse_base_file(bucket.base_file or "")
-        self.stored = self._open_stored()
+        self.stored: StoredBaseFile | None = None
+        self._stage: Stage | None = None  # until the file is announced there
         has_changes = context.change_files is not None and bucket.type is BucketType.UPDATE
         self.changes = ChangeFile(context, attempt, bucket.partition_path, bucket.file_id) if has_changes else None
         try:
-            if bucket.type is BucketType.INSERT:
-                create_partition_metadata(context.storage, bucket.partition_path, context.instant_time)
+            together(context.storage, self._prepare, self._choose_stage)
         except BaseException:
             self.close()
             raise
@@ -63,7 +66,8 @@ class BucketFile:
         Raises:
             StorageError: the instant has ended; a late task must not write the file.
         """
-        return announce(self.context, self._marker)
+        stage, self._stage = self._stage, None
+        return announce(self.context, self._marker, stage)
 
     def check_not_ended(self) -> None:
         """Checks that the instant is still open.
@@ -81,19 +85,28 @@ class BucketFile:
         """
         self._attempt.flushes.begin(self.context.storage, self.path, size_bytes)
 
-    def _open_stored(self) -> StoredBaseFile | None:
+    def _prepare(self) -> None:
+        """Opens the older version; a new file group's folder gets its partition metadata."""
         bucket = self.bucket
         if bucket.type is BucketType.INSERT:
-            return None
+            create_partition_metadata(self.context.storage, bucket.partition_path, self.context.instant_time)
+            return
         if bucket.base_file is None or self._previous is None:
             raise BrokenInvariantError(f"bucket {bucket} has no base file to continue")
         path = join(bucket.partition_path, bucket.base_file)
-        return StoredBaseFile(self.context.storage, path, bucket.base_bytes or None)
+        self.stored = StoredBaseFile(self.context.storage, path, bucket.base_bytes or None)
+
+    def _choose_stage(self) -> None:
+        self._stage = self.context.storage.stage(self.context.instant_time, self.path)
 
     def close(self) -> None:
-        """Closes the older version."""
+        """Closes the older version. The file cannot be published any more, unless it is announced."""
         if self.stored is not None:
             self.stored.close()
+        stage, self._stage = self._stage, None
+        if stage is not None:
+            with suppress(StorageError):  # nothing was written there
+                self.context.storage.revoke(self.path, stage.ticket)
 
     def abandon(self) -> None:
         """Closes all files after a failure."""

@@ -35,6 +35,14 @@ def test_a_thread_that_the_interpreter_waits_for_still_has_pools(others):
     assert "ZeroDivisionError" in done.stdout
 
 
+def test_calls_that_are_made_together_are_made_while_the_interpreter_ends_too():
+    program = PROGRAM.replace("OTHERS", "0").replace(
+        "print(repr(pool", "print(threads.run_together([lambda: 1, lambda: 2]))\n        print(repr(pool"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[1:2] == ["[1, 2]"], done.stderr
+
+
 def test_a_closed_pool_takes_nothing():
     pool = threads.make_pool(1, "closed")
     pool.shutdown()

@@ -1,5 +1,7 @@
 """Sweeps, before each batch, what late tasks left of ended instants: files, markers and heartbeats."""
 
+from collections.abc import Sequence
+
 from table.errors import StorageError
 from table.files.publication import forget_ended
 from table.log import get_logger
@@ -11,7 +13,7 @@ from table.transaction.heartbeat import delete_heartbeat, heartbeat_path
 log = get_logger("hudistream.rollback")
 
 
-def sweep_late_files(snapshot: Snapshot, marked: list[str], staged: list[str], *, shared: bool = False) -> None:
+def sweep_late_files(snapshot: Snapshot, marked: Sequence[str], staged: Sequence[str], *, shared: bool = False) -> None:
     """Deletes the files that late tasks left of ended instants, and the markers and folders of these instants.
 
     Files that a commit references stay. All files of an instant whose outcome is not on the active timeline stay, too:

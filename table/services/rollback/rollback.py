@@ -5,7 +5,8 @@ content, and the execution reads the plan from that file. A rollback whose proce
 """
 
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from table import clock
 from table.config.table_config import load_table_config
@@ -29,6 +30,8 @@ from table.services.rollback.late_files import sweep_late_files
 from table.services.rollback.plan import plan_rollback
 from table.services.rollback.undone_files import list_undone
 from table.snapshot import Snapshot
+from table.storage.at_once import together
+from table.storage.interface import Storage
 from table.timeline.active_timeline import (
     begin_instant,
     delete_instant_file,
@@ -68,14 +71,37 @@ WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUS
 log = get_logger("hudistream.rollback")
 
 
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What instants leave behind. Listed before the timeline, which then shows the outcome of these instants.
+
+    Attributes:
+        marked: instants that have markers.
+        staged: instants that are open, or whose closing was interrupted.
+    """
+
+    marked: tuple[str, ...]
+    staged: tuple[str, ...]
+
+
+def list_marks(storage: Storage, swept: frozenset[str] = frozenset()) -> Marks:
+    """Lists what instants left behind.
+
+    Args:
+        swept: completed instants whose markers the caller is deleting; they are left out.
+    """
+    marked, staged = together(storage, partial(list_marked_instants, storage), storage.staged_instants)
+    return Marks(tuple(time for time in marked if time not in swept), tuple(staged))
+
+
 def roll_back_failed_writes(
     table: HudiTable,
     identity: WriterIdentity,
     heartbeat: HeartbeatSettings,
     *,
     beside: Beside = Beside.NO_WRITER,
-    swept: frozenset[str] = frozenset(),
     commits: CommitCache | None = None,
+    marks: Marks | None = None,
 ) -> Snapshot:
     """Ends what dead writers left: carries out ends that were decided, rolls back the rest, sweeps late files.
 
@@ -87,8 +113,8 @@ def roll_back_failed_writes(
         heartbeat: when a heartbeat counts as dead. Only heartbeats of writers that know no leases are looked at; all
             are where the lease is shared.
         beside: which other writers may be writing.
-        swept: completed instants whose markers the caller is deleting.
         commits: decoded commits of the table, where the caller keeps them.
+        marks: as the caller listed them; None: they are listed now.
 
     Returns:
         The table afterwards.
@@ -98,9 +124,7 @@ def roll_back_failed_writes(
             service that only its own writer can finish.
     """
     storage = table.storage
-    # listed before the timeline, which then shows the outcome of these instants
-    marked = [time for time in list_marked_instants(storage) if time not in swept]
-    staged = storage.staged_instants()
+    marks = marks or list_marks(storage)
     shared = beside is not Beside.NO_WRITER
     snapshot = delete_returned(Snapshot.load(table, commits=commits))
     looked_at = frozenset(instant.time for instant in snapshot.timeline.pending_of(*WRITES))
@@ -110,7 +134,7 @@ def roll_back_failed_writes(
         with guarded(table, Step.RECOVER):
             snapshot = _end_pending_writes(snapshot, looked_at - alive, identity.owner, shared=shared)
         snapshot = _with_indexes_left(snapshot)
-    sweep_late_files(snapshot, marked, staged, shared=shared)
+    sweep_late_files(snapshot, marks.marked, marks.staged, shared=shared)
     return snapshot
 
 

@@ -10,10 +10,13 @@ from faults import FaultyStorage, Fuse, PowerCut
 from snapshots import assert_clean, list_snapshot_files
 from tiers import quick
 
-from table import StorageError, read_table
+from streaming.batch.marker_cleanup import MarkerCleanup
+from streaming.task import side_by_side
+from table import StorageError, read_table, threads
 from table.hudi_table import HudiTable
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
+from table.transaction.commit import clean_up_commit
 
 FIRST = rows(range(12))
 SECOND = rows(range(12, 30), v="second")
@@ -73,6 +76,17 @@ def check_one(first, tmp_path, number, after, recovery_fuse=None, **options):
     assert_clean(path)
 
 
+@pytest.fixture
+def in_batch(monkeypatch):
+    """Markers are deleted before the batch returns, so that the number of its calls is known."""
+
+    def run(self, instant_time, stats):
+        clean_up_commit(self._storage, instant_time, stats)
+
+    monkeypatch.setattr(MarkerCleanup, "run", run)
+
+
+@pytest.mark.usefixtures("in_batch")
 @pytest.mark.parametrize("operation", quick(1, ["upsert", "insert"]))
 @pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 def test_files_that_are_written_at_the_same_time_are_whole_or_absent(first, tmp_path, operation, step):
@@ -83,6 +97,30 @@ def test_files_that_are_written_at_the_same_time_are_whole_or_absent(first, tmp_
     for number in range(1, len(calls) + 1, step):
         for after in (False, True):
             check_one(first, tmp_path, number, after, **options)
+
+
+@pytest.fixture(params=[False, True], ids=["in their order", "in reverse"])
+def ordered(request, monkeypatch, in_batch):
+    """Calls that are made together come one after another, and so do files."""
+
+    def run(calls):
+        places = range(len(calls))
+        done = {place: calls[place]() for place in (reversed(places) if request.param else places)}
+        return [done[place] for place in places]
+
+    monkeypatch.setattr(threads, "run_together", run)
+    monkeypatch.setattr(side_by_side, "MOST_FILES", 1)
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert"])
+@pytest.mark.parametrize(
+    ("step", "after"), [(7, True), *(pytest.param(1, after, marks=pytest.mark.slow) for after in (False, True))]
+)
+def test_calls_that_are_made_together_need_no_order(first, tmp_path, ordered, operation, step, after):
+    options = {"hoodie.datasource.write.operation": operation, "store": AtOnce}
+    calls = calls_of(first, tmp_path, **options)
+    for number in range(1, len(calls) + 1, step):
+        check_one(first, tmp_path, number, after, **options)
 
 
 @pytest.fixture(scope="module")

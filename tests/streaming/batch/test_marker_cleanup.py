@@ -9,6 +9,7 @@ from table import StorageError, read_table, threads
 from table.files.markers import delete_marker, list_marked_instants, list_markers
 from table.storage.local import LocalStorage
 from table.transaction.commit import clean_up_commit
+from table.transaction.heartbeat import HEARTBEAT_FOLDER
 
 MANY = FEW_FILES + 6
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
@@ -86,3 +87,21 @@ def test_the_writer_itself_sweeps_what_its_thread_could_not_delete(tmp_path, mon
     assert len(list_marked_instants(storage)) == 1
     engine.write(1, rows([1000]))
     assert list_marked_instants(storage) == []
+
+
+class Far(LocalStorage):
+    """A store whose requests wait for a network."""
+
+    calls_at_once = 16
+
+
+def test_no_batch_waits_for_markers_on_a_store_far_away(tmp_path, held):
+    storage = Far(str(tmp_path / "t"))
+    engine = Engine(storage, UPSERT)
+    first = engine.write(0, rows([1]))
+    assert list_marked_instants(storage) == [first.instant_time]
+    held.set()
+    second = engine.write(1, rows([2]))
+    engine.writer.stop()
+    assert list_marked_instants(storage) == []
+    assert not {first.instant_time, second.instant_time} & {entry.name for entry in storage.list_dir(HEARTBEAT_FOLDER)}

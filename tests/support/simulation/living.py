@@ -37,5 +37,6 @@ class Living:
             (writer, begun_ms), now_ms = self._writers[end[1]], self._world.now_ms
             stood_still = now_ms - process.paused_until < _EXPIRY_MS
             lives = writer.writes_on and not writer.killed and now_ms - begun_ms < _EXPIRY_MS
+            lives = lives and f".hoodie/.heartbeat/{end[1]}" in self._disk.files  # else it has given up
             if process is not writer and lives and not stood_still:
                 self._world.violate(f"{process.name} ends {end[1]} of {writer.name}, which lives")

@@ -11,6 +11,7 @@ import threading
 import uuid
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from unittest import mock
 
 from table import clock, threads
@@ -285,6 +286,7 @@ class World:
                 threads,
                 start_thread=self._start_thread,
                 make_pool=lambda size, name: _Pool(self),
+                run_together=self._run_together,
                 make_signal=lambda: _Signal(self),
                 make_lock=lambda: _Lock(self),
                 current_thread=lambda: self._current,
@@ -306,6 +308,28 @@ class World:
         process = self._current.process
         self._number += 1
         return self.start(process, f"{process.name}/{name.split('-')[1]}{self._number}", target, daemon=True)
+
+    def _run_together(self, calls):
+        """Each call but the last is an actor of its own, so that their points come in every order."""
+        if self._is_outside():
+            return [call() for call in calls]
+        process, answers = self._current.process, [None] * len(calls)
+
+        def ask(place):
+            try:
+                answers[place] = (calls[place](), None)
+            except Exception as error:
+                answers[place] = (None, error)
+
+        for place in range(len(calls) - 1):
+            self._number += 1
+            self.start(process, f"{process.name}/call{self._number}", partial(ask, place), daemon=True)
+        ask(-1)
+        self.wait(lambda: all(answers), "together")
+        for _, error in answers:
+            if error is not None:
+                raise error
+        return [answer for answer, _ in answers]
 
 
 @contextmanager

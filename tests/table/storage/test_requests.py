@@ -1,5 +1,7 @@
 """What a batch asks of S3, counted at the client: requests cost money, and each waits for the one before it."""
 
+import asyncio
+import time
 from collections import Counter
 from contextlib import contextmanager
 from itertools import pairwise
@@ -23,6 +25,7 @@ MOST = {
     "insert": {"ListObjectsV2": 9, "GetObject": 3, "PutObject": 7, "HeadObject": 3, "DeleteObject": 2, "upload": 3},
     "upsert": {"ListObjectsV2": 9, "GetObject": 3, "PutObject": 7, "HeadObject": 3, "DeleteObject": 2, "upload": 3},
 }
+STEPS = 15  # until its rows are visible
 UPLOAD = ("CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload")
 
 
@@ -64,11 +67,40 @@ def test_a_steady_batch_makes_so_many_requests(s3, operation):
         for number in range(4):
             with counted() as seen:
                 sink.write(batch(operation, number), number)
+                sink._writer._cleanup.wait()  # deletes the markers beside the next batch
     kinds = Counter("upload" if name in UPLOAD else name for name, _ in seen)
     assert kinds.pop("DeleteObjects") == 1  # markers
     assert {name: count for name, count in kinds.items() if count > MOST[operation].get(name, 0)} == {}
     assert [b for a, b in pairwise(seen) if a[0] == "HeadObject" and b == ("GetObject", a[1])] == []
     assert len(read_table(path, storage_options=s3)) == {"insert": 8000, "upsert": 5000}[operation]
+
+
+def test_a_steady_batch_is_visible_after_so_many_steps(s3, monkeypatch):
+    """A step is a request that waits for the one before it. Requests that need no order are made together."""
+    seen, call = [], AioBaseClient._make_api_call
+
+    async def slow(self, name, parameters):
+        begun = time.perf_counter()
+        await asyncio.sleep(0.05)  # longer than a busy machine needs to begin the others of a step
+        try:
+            return await call(self, name, parameters)
+        finally:
+            seen.append((begun, time.perf_counter(), name, parameters.get("Key") or parameters.get("Prefix") or ""))
+
+    monkeypatch.setattr(AioBaseClient, "_make_api_call", slow)
+    steps = []
+    options = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+    with ArrowSink("s3://lake/requests/steps", options, s3, key="id", partition_by="p", order_by="ts") as sink:
+        for number in range(5):
+            seen.clear()
+            sink.write(batch("upsert", number), number)
+            now, count = next(one for one in seen if one[2] == "PutObject" and one[3].endswith(".commit")), 0
+            while now is not None:
+                before = [one for one in seen if one[1] <= now[0]]
+                now, count = max(before, key=lambda one: one[1], default=None), count + 1
+            steps.append(count)
+            sink._writer._cleanup.wait()
+    assert 0 < min(steps[2:]) <= STEPS
 
 
 def test_a_bucket_that_is_not_there_is_named_by_an_error_of_ours(s3):
@@ -170,6 +202,7 @@ def test_a_metadata_table_costs_so_many_requests(s3):
             for number in range(4):  # the second makes the metadata table, the third reads what it has
                 with counted() as seen:
                     sink.write(batch("insert", number), number)
+                    sink._writer._cleanup.wait()
         totals[name] = Counter(call for call, _ in seen)
     for name, most in MORE.items():
         more = totals[name] - totals["none"]
@@ -195,6 +228,7 @@ def test_a_record_index_costs_so_many_requests(s3):
             for number in range(4):
                 with counted() as seen:
                     sink.write(batch("upsert", number), number)
+                    sink._writer._cleanup.wait()
             totals[index] = Counter(call for call, _ in seen)
     more = totals["RECORD_INDEX"] - totals["GLOBAL_BLOOM"]
     # look: timeline, files twice, properties. Then of each of ten file groups the log files, and one that is written

@@ -28,7 +28,7 @@ from table import threads
 
 LATENCY_S, BATCHES, ROWS = int(os.environ.get("LATENCY_MS", "20")) / 1000, 7, 2000
 MOST_STEPS = 15  # until a batch of one file is visible
-COMPLETED = re.compile(r"\.hoodie/(timeline/)?\d{17}(_\d{17})?\.(commit|deltacommit)$")
+COMPLETED = re.compile(r"(?<!metadata/)\.hoodie/(timeline/)?\d{17}(_\d{17})?\.(commit|deltacommit)$")
 KINDS = {
     "alone": {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"},
     "with services": {

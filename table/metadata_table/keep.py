@@ -54,6 +54,7 @@ from table.metadata_table.statistics import (
     new_statistics,
 )
 from table.schema.avro_schema import from_avro, without_meta_columns
+from table.storage.at_once import each_at_once
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import begin_instant, create_settled, load_timeline
 from table.timeline.instant import Action, State
@@ -290,8 +291,8 @@ class _Delta:
         unknown = [index for index in new.indexes if index not in counts]
         counts |= {index: count_groups(self._own.list_files(index)) for index in unknown}
         # a write without files has a delta commit, too: readers see by it that the lists know the write
-        groups = new.by_group(counts)
-        stats = tuple(self._write_log(index, number, records) for (index, number), records in groups.items())
+        groups = new.by_group(counts).items()
+        stats = tuple(each_at_once(self._own.storage, lambda group: self._write_log(*group[0], group[1]), groups))
         metadata = CommitMetadata(stats, "UPSERT_PREPPED")
         completed = begun.to(State.COMPLETED, self._completion_time)
         # another process may have completed it with log files of another version: either content is right

@@ -47,8 +47,9 @@ def plan_archival(
     first commit that a savepoint holds, at the first pending service, at the first commit in `held`, and at the last
     commit before the first pending write or compaction: files older than the first commit count as completed. It also
     stops at the last commit before the writes that a pending write has not seen: the pending write looks for conflicts
-    there. Cleans and rollbacks leave by the same bounds, each action counted for itself. Cleans that a pending write
-    may not have seen stay. A rollback leaves only if it is older than the first commit that stays.
+    there. Cleans and rollbacks leave by the same bounds, each action counted for itself, and only if they are older
+    than the first commit that stays (TimelineArchiverV2): to readers of a metadata table, an action that is newer than
+    the first commit, and not there, was never completed. Cleans that a pending write may not have seen stay.
 
     Args:
         timeline: the active one.
@@ -120,4 +121,4 @@ def _surplus(instants: Sequence[Instant], settings: ArchiveSettings, start: str,
     if len(instants) + stays <= settings.max_commits:
         return []
     surplus = instants[: max(0, len(instants) + stays - settings.min_commits)]
-    return [instant for instant in surplus if instant.action is not Action.ROLLBACK or instant.time < start]
+    return [instant for instant in surplus if instant.time < start]

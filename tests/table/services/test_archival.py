@@ -57,6 +57,7 @@ def line(commits, pending=(), cleans=(), rollbacks=(), savepoints=(), replaces=(
         (line([20], cleans=range(10, 16)), (), [10, 11, 12]),
         (line(range(20, 23), rollbacks=range(16, 22)), (), [16, 17, 18]),
         (line([17, 20], rollbacks=range(16, 22)), (), [16]),
+        (line([17, 20], cleans=range(16, 22)), (), [16]),
     ],
 )
 def test_what_is_retired(timeline, held, retired):

@@ -1,4 +1,4 @@
-"""Commands that report the health of a table, or of all below a folder: health, watch."""
+"""The command that reports the health of a table, or of all below a folder."""
 
 import argparse
 from collections import Counter
@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from table import clock
 from table.cli.arguments import (
     add_command,
     add_format,
     add_options,
-    at_least_one,
     load_given_settings,
     load_storage_options,
     open_table,
@@ -28,7 +26,7 @@ from table.storage.opening import open_storage
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declares the commands."""
+    """Declares the command."""
     health = add_command(
         commands,
         "health",
@@ -43,26 +41,11 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_options(health)
     add_format(health)
-    watch = add_command(
-        commands,
-        "watch",
-        "show the health of a table live, until Ctrl-C",
-        ["hudistream watch /data/lake/events", "hudistream watch /data/lake/events --every 30"],
-        _watch,
-    )
-    add_options(watch)
-    watch.add_argument(
-        "--every", type=at_least_one, default=5, metavar="SECONDS", help="between two looks (default %(default)s)"
-    )
-
-
-def _look(given: argparse.Namespace) -> Health:
-    return load_health(open_table(given), load_given_settings(given))
 
 
 def _health(given: argparse.Namespace) -> int:
     try:
-        found = _look(given)
+        found = load_health(open_table(given), load_given_settings(given))
     except TableNotFoundError:
         folder = open_storage(given.path, load_storage_options(given))
         glances = load_glances(folder, load_given_settings(given))
@@ -106,21 +89,6 @@ def _glance_as_json(one: Glance) -> dict[str, Any]:
 
 def _findings_as_json(findings: Iterable[HealthFinding]) -> list[dict[str, str]]:
     return [{"level": one.level.name.lower(), "code": one.code.value, "text": one.text} for one in findings]
-
-
-def _watch(given: argparse.Namespace) -> int:
-    from rich.live import Live  # noqa: PLC0415 of the extra `cli`, as `table.cli.show` needs it
-    from rich.text import Text  # noqa: PLC0415
-
-    found = _look(given)
-    with Live(Text("\n".join(lines(found))), auto_refresh=False) as live:
-        try:
-            while True:
-                live.update(Text("\n".join(lines(found))), refresh=True)
-                clock.sleep_s(given.every)
-                found = _look(given)
-        except KeyboardInterrupt:
-            return int(found.verdict)
 
 
 def as_json(found: Health) -> dict[str, Any]:

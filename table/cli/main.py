@@ -22,6 +22,7 @@ from table.cli import (
     show,
     upkeep,
     versions,
+    watch,
     why,
 )
 from table.cli.arguments import add_verbose
@@ -78,6 +79,7 @@ def build_parser(more: Sequence[MoreCommands] = ()) -> argparse.ArgumentParser:
     )
     show.add_commands(commands)
     health.add_commands(commands)
+    watch.add_commands(commands)
     query.add_commands(commands)
     upkeep.add_commands(commands)
     versions.add_commands(commands)

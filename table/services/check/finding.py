@@ -67,6 +67,8 @@ class Kind(str, Enum):
     WRONG_KEY_RANGE = "wrong_key_range"
     NO_HUDI_FOOTER = "no_hudi_footer"
     SCHEMA_DOES_NOT_FIT = "schema_does_not_fit"
+    WRONG_COUNT = "wrong_count"
+    DOUBLED_KEYS = "doubled_keys"
 
 
 @dataclass(frozen=True, slots=True)

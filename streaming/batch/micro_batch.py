@@ -5,7 +5,7 @@ announced before it is opened, and one file at the end makes the batch visible.
 """
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -186,14 +186,16 @@ class MicroBatchWriter:
         check_name(options, batch)
         self.services.check()
         identity = WriterIdentity(batch.sink_id or options.sink.id, batch.query_id, self.lease.owner)
-        opened, seen, marks = self._look(options, batch)
-        table = replace(opened, lock=self.lock, known_lists=self._known_lists)
+        opens = partial(self._opener.open, options, batch.workers.schema, batch.batch_id)
+        opened, seen, marks = self._look(opens)
         self.progress.phase = "lease"
         # a write outside the stream must not take over the lease of the stream
         self.lease.hold(identity if batch.sink_id is None else replace(identity, query_id=None), seen)
         self.lease.is_busy = True
         try:
-            table = settle_metadata_table(table, options)
+            if seen is None:  # until this writer held the table, others may have changed its properties
+                opened = opens()
+            table = settle_metadata_table(replace(opened, lock=self.lock, known_lists=self._known_lists), options)
             # Wait before the timeline is read: another writer's commit ends the wait.
             self.lease.wait_for_turn()
             if not batch.workers.can_repeat:
@@ -205,12 +207,11 @@ class MicroBatchWriter:
         finally:
             self.lease.is_busy = False
 
-    def _look(self, options: WriteOptions, batch: Batch) -> tuple[HudiTable, int | None, Marks | None]:
+    def _look(self, opens: Callable[[], HudiTable]) -> tuple[HudiTable, int | None, Marks | None]:
         """The table, the lease's last record, and what instants left behind.
 
         A writer that does not hold the table yet looks for the last two once it does.
         """
-        opens = partial(self._opener.open, options, batch.workers.schema, batch.batch_id)
         if not self.lease.is_held:
             return opens(), None, None
         return together(self._storage, opens, self.lease.look, partial(self._recovery.list_marks, self._storage))
@@ -224,7 +225,7 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
             return BatchSummary(self.table, batch.batch_id, None, skipped=True)
         self.progress.is_new, self.progress.phase = True, "plan"
-        snapshot = with_lists(snapshot, options)
+        snapshot = with_lists(snapshot, options, self.lease)
         try:
             with ExitStack() as stack:
                 job = self._begin(snapshot, batch, options, turn, stack)

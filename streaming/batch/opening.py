@@ -34,6 +34,7 @@ from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.lost_properties import open_config
 from table.timeline.timeline import Timeline
+from table.transaction.lease import Lease
 
 log = get_logger("hudistream.sink")
 
@@ -193,7 +194,7 @@ def _as_settled(config: TableConfig, options: WriteOptions) -> TableConfig:
     return replace(config, metadata_partitions=",".join(sorted(config.metadata_indexes - dropped)))
 
 
-def with_lists(snapshot: Snapshot, options: WriteOptions) -> Snapshot:
+def with_lists(snapshot: Snapshot, options: WriteOptions, lease: Lease) -> Snapshot:
     """Makes the lists of files of a table that has none, if the options ask for them.
 
     What failed writes left was deleted before: else the lists would name it. With several writers none are made:
@@ -202,6 +203,10 @@ def with_lists(snapshot: Snapshot, options: WriteOptions) -> Snapshot:
     Args:
         snapshot: the table, after failed writes were rolled back.
         options: how to write.
+        lease: the writer's hold on the table.
+
+    Raises:
+        CommitConflictError: another writer has taken the table over.
     """
     table = snapshot.table
     is_wanted = options.table.metadata_enabled and options.table.metadata_made
@@ -213,7 +218,8 @@ def with_lists(snapshot: Snapshot, options: WriteOptions) -> Snapshot:
     load_keys = partial(_load_keys, snapshot) if options.table.record_index_enabled else None
     of_partitions = options.table.partition_stats_enabled is not False
     wanted = WantedIndexes(schema, load_keys, options.table.count_record_index_groups, of_partitions=of_partitions)
-    config = make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, wanted)
+    timeline = table.load_timeline()
+    config = make_lists(table.storage, table.config, timeline, table.store_listing, wanted, lease)
     return Snapshot(replace(table, config=config), snapshot.timeline, commits=snapshot.commits)
 
 

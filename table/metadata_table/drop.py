@@ -31,6 +31,9 @@ def drop_metadata_table(storage: Storage, config: TableConfig) -> TableConfig:
     check_version_written(config, "drop the metadata table of")
     changes = {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
     changed = update_properties(storage, changes)
+    now = load_table_config(storage)
+    if now is not None and now.metadata_indexes:  # this process stood still, and another one has made one since
+        return now
     storage.delete_metafolder(METADATA_FOLDER)
     log.warning("metadata_table_dropped", table=storage.base_uri, partitions=config.metadata_partitions)
     return changed

@@ -12,6 +12,7 @@ from functools import partial
 import pyarrow as pa
 
 from table import clock
+from table.config.held_change import Holding, change_held, mark_change
 from table.config.merge_mode import PAYLOAD_STRATEGY, mode_properties
 from table.config.metadata_indexes import FILES, RECORD_INDEX
 from table.config.properties import format_properties
@@ -23,7 +24,7 @@ from table.config.table_config import (
     config_from_properties,
     update_properties,
 )
-from table.errors import UnsupportedTableError
+from table.errors import TableHeldError, UnsupportedTableError
 from table.files.hfile.write_hfile import encode_hfile
 from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.files.names import BaseFileName, LogFileName
@@ -31,7 +32,7 @@ from table.files.partition_metadata import create_partition_metadata
 from table.log import get_logger
 from table.metadata_table.changes import check_paths
 from table.metadata_table.compact import records_of_lists
-from table.metadata_table.drop import drop_metadata_table
+from table.metadata_table.drop import drop_metadata_table, drop_present_metadata_table
 from table.metadata_table.groups import EMPTY_DELETE_BLOCK
 from table.metadata_table.index_definitions import DEFINITIONS_FILE, define_record_index, define_statistics
 from table.metadata_table.index_keys import file_id_of
@@ -75,7 +76,12 @@ class WantedIndexes:
 
 
 def make_lists(
-    storage: Storage, config: TableConfig, timeline: Timeline, listing: Listing, wanted: WantedIndexes
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    listing: Listing,
+    wanted: WantedIndexes,
+    holding: Holding | None = None,
 ) -> TableConfig:
     """Makes the lists of files of a table, and other indexes if these are wanted.
 
@@ -85,12 +91,14 @@ def make_lists(
         timeline: of the table, as listed now.
         listing: of the store.
         wanted: the other indexes.
+        holding: how the caller holds the table; None where nobody else writes it.
 
     Returns:
         The table's properties: unchanged where an action is pending, or began meanwhile.
 
     Raises:
         StorageError: the store fails; nothing reads what was written.
+        CommitConflictError: another writer has taken the table over.
     """
     if timeline.pending:
         log.info("metadata_table_not_made", table=storage.base_uri, why=f"{timeline.pending[0].file_name} is pending")
@@ -111,6 +119,8 @@ def make_lists(
         kept, indexes = (kept, indexes | made) if made else (None, indexes)
     if wanted.load_keys is not None:
         indexes |= _tried(storage, partial(_make_record_index, config, wanted, timeline))
+    if holding is not None:
+        mark_change(storage, holding)
     storage.delete_metafolder(METADATA_FOLDER)
     _write(storage, config, timeline, indexes)
     properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
@@ -120,7 +130,13 @@ def make_lists(
     if RECORD_INDEX in indexes and config.version >= MERGER_VERSION:
         define_record_index(storage)
         properties["hoodie.table.index.defs.path"] = DEFINITIONS_FILE
-    changed = update_properties(storage, properties)
+    try:
+        changed = (
+            update_properties(storage, properties) if holding is None else change_held(storage, holding, properties)
+        )
+    except TableHeldError:
+        drop_present_metadata_table(storage)  # one that others made meanwhile may have lost files by this
+        raise
     now = load_timeline(storage, timeline.layout)
     if _has_begun(timeline, now):
         log.info("metadata_table_not_made", table=storage.base_uri, why="another action began meanwhile")

@@ -6,9 +6,10 @@
     .hoodie/.hudistream/alive/<owner>   touched by its owner alone; its age is the time since the last sign
 
 A writer that takes the table over creates record n + 1; of two writers that try, one succeeds. The record that counts
-is never overwritten, so a process that wakes up late cannot take back a lease that it has lost. An age is the
-difference between two modification times of the store: that of the owner's file, and that of a file just written. So
-no machine's clock matters.
+is never overwritten, so a process that wakes up late cannot take back a lease that it has lost. What it was about to
+change in the properties is withdrawn by whoever takes the table (`table.config.held_change`). An age is the difference
+between two modification times of the store: that of the owner's file, and that of a file just written. So no machine's
+clock matters.
 """
 
 import os
@@ -20,6 +21,7 @@ from functools import partial
 from typing import NoReturn
 
 from table import clock
+from table.config.held_change import withdraw_change
 from table.errors import (
     BrokenInvariantError,
     CommitOutcomeUnknownError,
@@ -212,6 +214,7 @@ class Lease:
             record = LeaseRecord(number, identity, this_machine(), this_process())
             if not self._make(record):
                 continue
+            withdraw_change(storage)
             self._sweep_signs()
             if holder is not None and holder.identity is not None and holder.identity.owner != self.owner:
                 log.info("lease_taken_over", table=storage.base_uri, before=describe_holder(holder))

@@ -21,6 +21,8 @@ FOUND_AT = {
     "1: deletion names files": 3,
     "5: the fence": 1,
     "7: one writer means one": 1,
+    "7: a conversion switches the table that it holds": 9,
+    "7: who takes the table withdraws its conversion": 28,
     "8: renewals do nothing else": 4,
     "17: a plan that lacks a decided commit is withdrawn": 3,
     "18: the lists know what a clean deletes": 30,
@@ -111,6 +113,15 @@ PLANNED = quick(2, (54, 154, *range(54), 122, 175))
 @pytest.mark.parametrize("seed", PLANNED)
 def test_nothing_is_lost_doubled_resurrected_or_hidden_beside_clusterings_that_another_engine_plans(seed):
     found = worlds.run(seed, worlds.build_planned_clusterings)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
+CONVERTED = quick(2, (1, 30, 0, *range(2, 30), *range(31, 60)))
+
+
+@pytest.mark.parametrize("seed", CONVERTED)
+def test_nothing_is_lost_doubled_resurrected_or_hidden_by_conversions_that_stand_still(seed):
+    found = worlds.run(seed, worlds.build_converted)
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 

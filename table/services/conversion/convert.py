@@ -2,14 +2,15 @@
 
 Before the properties say so, no reader looks at the copy, and afterwards none looks at the original. So a conversion
 that dies leaves a table of the old version or of the new one. The next conversion deletes what it left of either
-layout.
+layout. One that stands still until others write the table does not switch it (`table.config.held_change`).
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from table import clock
-from table.config.table_config import UPGRADED_UNTIL, load_table_config, update_properties
+from table.config.held_change import change_held, mark_change
+from table.config.table_config import UPGRADED_UNTIL, load_table_config
 from table.config.writable import check_version_written
 from table.errors import ActionPendingError, TableNotFoundError, UnsupportedTableError
 from table.hudi_table import HudiTable
@@ -80,15 +81,17 @@ def convert_table(table: HudiTable, to: int, heartbeat: HeartbeatSettings | None
             return table
         table = replace(table, config=drop_metadata_table(table.storage, table.config))
         before, change = table.config, change_properties(table.config, to)
+        mark_change(table.storage, lease)
         target = layout_of(int(change.written["hoodie.timeline.layout.version"]))
         if target.version != table.layout.version:
             _settle(table, lease, heartbeat or HeartbeatSettings(), folds_all=target.version == 1)
-            last = _copy_timeline(table, target)
+            last = _copy_timeline(table, target, lease)
             if target.completes_in_order:
                 change = replace(change, written={**change.written, UPGRADED_UNTIL: last})
             _copy_archive(table, target, change.written)
-        lease.confirm()
-        table = replace(table, config=update_properties(table.storage, change.written, change.removed))
+        lease.confirm()  # a writer of an earlier version withdraws no change
+        table = replace(table, config=change_held(table.storage, lease, change.written, change.removed))
+        lease.check()  # another conversion may have begun
         _delete_remains(table)
     log.warning("table_converted", table=table.storage.base_uri, before=before.version, now=to)
     return table
@@ -141,7 +144,7 @@ def _check_no_logs(table: HudiTable) -> None:
             )
 
 
-def _copy_timeline(table: HudiTable, target: TimelineLayout) -> str:
+def _copy_timeline(table: HudiTable, target: TimelineLayout, lease: Lease) -> str:
     """Copies the active timeline in the target's names and encodings; completed files last, in their order.
 
     Returns:
@@ -151,6 +154,7 @@ def _copy_timeline(table: HudiTable, target: TimelineLayout) -> str:
     completed = _completions(snapshot)
     pending = sorted(file for file in snapshot.timeline.files if file.state is not State.COMPLETED)
     for file in (*pending, *sorted(completed, key=lambda one: (completed[one], one.time))):
+        lease.check()  # another conversion may have switched the table to what is copied here
         data = read_instant(storage, file)
         converted, content = convert_file(file, data, target, completed.get(file))
         create_settled(storage, converted.path, content)

@@ -3,6 +3,7 @@
 Layout 1 has JSON in the files of commits, layout 2 has Avro. All other files are the same in both.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,7 +17,11 @@ from table.timeline.metadata.avro_commit import decode_avro_commit
 
 
 def completion_times(completed: Mapping[Instant, int], zone: str) -> dict[Instant, str]:
-    """When instants of layout 1 were completed: as the store's clock says, after their request, in one order.
+    """When instants of layout 1 were completed: as the store's clock says, and before the next write was requested.
+
+    The clock alone does not say it. A table that was copied, or converted before, has files that are younger than later
+    requests. By such a time a log file would lie on the base file that a later compaction made of it, and its records
+    would come back: in layout 1 it lies where its name says. So the order of the requests is kept, as layout 1 has it.
 
     Args:
         completed: completed instants, and when the store says that their files were written, in milliseconds since the
@@ -24,17 +29,21 @@ def completion_times(completed: Mapping[Instant, int], zone: str) -> dict[Instan
         zone: the table's.
     """
     found: dict[Instant, str] = {}
+    writes = sorted(one.time for one in completed if one.action in WRITE_ACTIONS)
     last = ""
-    for instant in sorted(completed, key=lambda one: (completed[one], one.time)):
+    for instant in sorted(completed, key=lambda one: (one.time, completed[one])):
         said = clock.format_instant_time(completed[instant], zone)
-        last = max(said, _after(instant.time), _after(last) if last else "")
+        following = bisect_right(writes, instant.time)
+        if following < len(writes):
+            said = min(said, _moved(writes[following], -1))
+        last = max(said, _moved(instant.time, 1), _moved(last, 1) if last else "")
         found[instant] = last
     return found
 
 
-def _after(time: str) -> str:
-    """A millisecond later; arithmetic on the digits, which are no moment of a zone."""
-    return clock.format_instant_time(clock.parse_instant_time(time) + 1)
+def _moved(time: str, ms: int) -> str:
+    """A time some milliseconds later; arithmetic on the digits, which are no moment of a zone."""
+    return clock.format_instant_time(clock.parse_instant_time(time) + ms)
 
 
 def convert_file(file: Instant, data: bytes, target: TimelineLayout, completed_at: str | None) -> tuple[Instant, bytes]:
@@ -105,7 +114,7 @@ def later_files(files: Sequence[RetiredFile], target: TimelineLayout) -> list[Re
     """
     converted = []
     for file in files:
-        completed_at = max(file.moved_at, _after(file.instant.time))
+        completed_at = max(file.moved_at, _moved(file.instant.time, 1))
         instant, data = convert_file(file.instant, file.data, target, completed_at)
         converted.append(replace(file, instant=instant, data=data, moved_at=completed_at))
     return converted

@@ -22,6 +22,7 @@ from table.services.clustering.command import cluster, execute_planned, schedule
 from table.services.clustering.execution import carry_out_planned, find_planned_elsewhere
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.compaction.plan import plan_compaction
+from table.services.conversion.convert import convert_table
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
@@ -209,6 +210,11 @@ def do_finish_clusterings(operator, table):
             do_carry_out_clustering(operator, table)
             is_left = bool(find_planned_elsewhere(Snapshot.load(table)))
         operator.world.sleep_s(0.2)
+
+
+def do_convert(operator, table):
+    """`hudistream upgrade`, or `downgrade`: the table gets the other version."""
+    convert_table(table, 6 if table.config.version > 6 else 8, _LIFE)
 
 
 def do_restore(operator, table):

@@ -8,6 +8,8 @@ In a merge-on-read table the log files of that base file's slice and of younger 
 blocks whose instant is completed, or older than the first one; of two records of a key the one with the greater value.
 In timeline layout 1 the name of a log file holds the time of its slice. In layout 2 it holds that of the write, and the
 log file lies on the base file if the write was completed after the base file was requested.
+
+The properties say which of the two layouts the table has: while it is converted, there are instants of both.
 """
 
 import json
@@ -25,6 +27,7 @@ from table.files.log.framing import BlockType, LogBlock
 _BASE = re.compile(r"^([a-zA-Z0-9-]+)_([0-9-]+)_([0-9]{17})\.parquet$")
 _LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.([0-9]+)_([0-9-]+)$")
 _DONE = re.compile(r"^\.hoodie/(?:timeline/)?([0-9]{17})(?:_([0-9]{17}))?\.(commit|deltacommit|replacecommit)$")
+_LAYOUT_2 = ".hoodie/timeline/"
 _HISTORY = re.compile(r"^\.hoodie/timeline/history/[0-9_]+\.parquet$")
 _DELETES, _ROWS = 1, 3
 _ORDER = pa.schema([("ts", pa.int64())])
@@ -41,12 +44,20 @@ def completed(files):
     return {time: action for time, (action, _) in _completed_files(files).items()}
 
 
+def _has_layout_2(files):
+    """Whether the properties say that the table has timeline layout 2; by its folder, where there are none."""
+    held = files.get(".hoodie/hoodie.properties")
+    if held is None:
+        return any(path.startswith(_LAYOUT_2) for path in files)
+    return b"hoodie.timeline.layout.version=2" in held[0]
+
+
 def _completed_files(files):
     """Instant time -> action and path of the completed writes: of each there is one file."""
-    found = {}
+    found, is_later = {}, _has_layout_2(files)
     for path in files:
         match = _DONE.match(path)
-        if match is not None:
+        if match is not None and path.startswith(_LAYOUT_2) is is_later:
             if match[1] in found:
                 raise UnreadableError(f"{path} and {found[match[1]][1]} complete one instant")
             found[match[1]] = (match[3], path)
@@ -56,6 +67,8 @@ def _completed_files(files):
 def _completions(files):
     """Instant time -> time of completion of the writes, retired ones included; none in timeline layout 1."""
     found = {}
+    if not _has_layout_2(files):
+        return found
     for path in files:
         if _HISTORY.match(path):
             times = pq.read_table(BytesIO(files[path][0]), columns=["instantTime", "completionTime"]).to_pylist()

@@ -26,6 +26,7 @@ from table.services.clean import clean, judgement, plan, service
 from table.services.clustering import clustering, execution
 from table.services.compaction import compaction
 from table.services.compaction import execution as compacted
+from table.services.conversion import convert
 from table.services.rollback import rollback, undo_checks
 from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
@@ -95,7 +96,12 @@ def _keep_once(self, stopped):
         self.renew()
 
 
-def _hold_without_asking(self, _identity):
+def _change_anyway(storage, _holding, written, removed=()):
+    """Rule 7: a conversion switches the table, whoever holds it by now."""
+    return update_properties(storage, written, removed)
+
+
+def _hold_without_asking(self, _identity, _seen=None):
     """Rule 7: everybody holds the table."""
     self._record = self._record or lease.LeaseRecord(1, None)
 
@@ -236,6 +242,8 @@ BUILDS = {
     "14: a forked child is another writer": worlds.build_forked,
     "16: the time of completion is decided once": worlds.build_later_version,
     "16: what began before a compaction ends behind its request": worlds.build_planned_beside,
+    "7: a conversion switches the table that it holds": worlds.build_converted,
+    "7: who takes the table withdraws its conversion": worlds.build_converted,
     "10: cleaning reads the pins": worlds.build_readers,
     "10: a reader looks for cleans behind its pin": worlds.build_slow_readers,
 }
@@ -274,6 +282,8 @@ RULES = {
         (lease.Lease, "hold", _hold_without_asking), (lease.Lease, "confirm", lambda _: None),
         (commit, "_check_alone", lambda *_: None),
     ],
+    "7: a conversion switches the table that it holds": [(convert, "change_held", _change_anyway)],
+    "7: who takes the table withdraws its conversion": [(lease, "withdraw_change", lambda _: None)],
     "8: renewals do nothing else": [(keeper.Keeper, "_keep", _keep_once)],
     "9: completion looks at what it was planned from": [(commit, "find_conflict", lambda _: None)],
     "10: services and operators take turns": [

@@ -35,6 +35,7 @@ KINDS = (
     "build_clustered",
     "build_clustered_beside",
     "build_planned_clusterings",
+    "build_converted",
 )
 
 

@@ -236,6 +236,8 @@ class Truth:
             is_lists = path.startswith((".hoodie/metadata/", ".hoodie/hoodie.properties"))
             if is_lists and path.endswith(("deltacommit", ".commit", "properties")):
                 self.check_lists(path)
+            if path == ".hoodie/hoodie.properties" and path in self.disk.files:
+                self.check(path)  # a conversion switches the timeline by it
             if path.rpartition("/")[0] not in (".hoodie", ".hoodie/timeline") or not path.endswith("commit"):
                 return
             if path in self.disk.files and self._is_begun_no_more(path):

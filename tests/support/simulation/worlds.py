@@ -31,6 +31,7 @@ from .operators import (
     do_cluster_under_lock,
     do_compact,
     do_compact_requested,
+    do_convert,
     do_execute_all_clusterings,
     do_execute_clusterings,
     do_execute_clusterings_beside,
@@ -242,6 +243,55 @@ def build_followers(seed):
     }
     Stream(world, disk, truth, "a", deleting_batches(world, "a", r.randrange(6, 14)), luck, options)
     world.followers = [FollowingReader(world, disk, luck.rate, name) for name in ("follower-a", "follower-b")]
+    return world, truth
+
+
+class SlowCommands:
+    """Commands stand still at calls of a file, for longer than their lease lasts: others take the table over."""
+
+    def __init__(self, luck, path, share):
+        self.luck, self.path, self.share, self.left = luck, path, share, 12
+
+    def __call__(self, world, actor, label):
+        process = actor.process
+        if world.calm or not self.left or not process.name.startswith("shell") or not label.endswith(f" {self.path}"):
+            return
+        if world.random.random() < self.share:
+            self.left -= 1
+            process.paused_until = world.now_ms + world.random.randrange(300, self.luck.longest_pause_ms)
+            actor.delay_next = 1  # before this call, and not behind it
+            world.tell(f"{process.name} stands still at {label}")
+
+
+def build_converted(seed):
+    """A world of streams whose table gets the other version again and again, while its queries rest.
+
+    Commands that convert stand still, some before the switch, and streams take the table over from them.
+    """
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.most_skew_ms = 400  # a commit waits until the store's clock has reached its time
+    luck.foreign = luck.empties = 0.0
+    luck.rests = r.choice((0.2, 0.5))
+    luck.longest_pause_ms = r.choice((1_500, 4_000))
+    luck.stop_shell = r.choice((0.0, 0.005))
+    world.faults += [Faults(luck), SlowCommands(luck, ".hoodie/hoodie.properties", r.choice((0.1, 0.4)))]
+    options = {
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.metadata.enable": r.choice(("true", "false")),
+        "hoodie.archive.automatic": r.choice(("true", "true", "false")),
+    }
+    if r.random() < 0.4:
+        options |= _draw_logs(r)
+    Stream(world, disk, truth, "a", upsert_batches(world, "a", r.randrange(6, 18)), luck, options)
+    for owner in "cd":
+        if r.random() < 0.3:
+            Backfill(world, disk, truth, owner, insert_batches(world, owner, r.randrange(1, 4)), luck, options)
+    jobs = [r.choice((do_convert, do_convert, do_convert, do_archive, do_clean)) for _ in range(r.randrange(3, 10))]
+    Operator(world, disk, truth, luck, jobs, finish_restore)
     return world, truth
 
 

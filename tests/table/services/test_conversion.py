@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from engine import Engine, leave_a_dead_batch, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
@@ -14,7 +15,7 @@ from snapshots import assert_clean, contents
 from tiers import quick
 
 import hudistream
-from hudistream import HudiTable
+from hudistream import ArrowSink, HudiTable, check
 from table import InvalidConfigError, UnsupportedTableError, clock
 from table.cli.main import main
 from table.config.merge_mode import IGNORE_DEFAULTS, LEGACY_PAYLOAD, PARTIAL_KEY, MergeMode, mode_in_force
@@ -269,14 +270,53 @@ def test_a_folder_of_its_own_for_the_history_stays(tmp_path):
     assert archived(HudiTable.open(path)) == retired
 
 
-def test_completion_times_follow_the_store_and_the_requests():
+def test_completion_times_follow_the_store_within_the_order_of_the_requests():
     first, second, third = (
         Instant(f"20260101000000{number}", Action.COMMIT, State.COMPLETED) for number in ("100", "200", "300")
     )
+    clean = Instant("20260101000000150", Action.CLEAN, State.COMPLETED)
     ms = clock.parse_instant_time(second.time)
-    # the second was written before the first, and the third before its own request
-    found = completion_times({first: ms + 5, second: ms + 1, third: ms}, "UTC")
-    assert found == {third: "20260101000000301", second: "20260101000000302", first: "20260101000000303"}
+    # the file of the first is younger than the request of the second, and that of the third older than its own
+    found = completion_times({first: ms + 5, clean: ms + 9, second: ms + 1, third: ms}, "UTC")
+    assert {found[one][-3:] for one in (first, clean)} == {"199", "200"}
+    assert (found[second][-3:], found[third][-3:]) == ("201", "301")
+
+
+@pytest.mark.parametrize("way", ["copied", "converted twice"])
+def test_log_files_that_a_compaction_folded_do_not_come_back(tmp_path, way):
+    """Files of a table that was copied, or converted before, are younger than later requests."""
+    path, logs = (
+        str(tmp_path / "t"),
+        {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.clean.automatic": "false"},
+    )
+
+    def write(value, *keys, operation="upsert"):
+        rows = pa.table({"id": keys, "v": [value] * len(keys)})
+        with ArrowSink(path, logs, key="id") as sink:
+            sink.write(rows, operation=operation)
+
+    write("first", "a", "b")
+    write("second", "a", operation="delete")
+    HudiTable.open(path).compact()
+    write("third", "a")  # a new key: into the base file
+    write("fourth", "c")
+    wanted = [{"id": "a", "v": "third"}, {"id": "b", "v": "first"}, {"id": "c", "v": "fourth"}]
+    if way == "copied":
+        for folder, _, names in os.walk(path):
+            for name in names:
+                os.utime(os.path.join(folder, name))
+    else:
+        HudiTable.open(path).convert(8)
+        HudiTable.open(path).convert(6)
+    HudiTable.open(path).convert(8)
+
+    def read():
+        return HudiTable.open(path).scan().to_arrow().sort_by("id").to_pylist()
+
+    assert read() == wanted
+    write("fifth", "b")
+    assert read() == [wanted[0], {"id": "b", "v": "fifth"}, wanted[2]]
+    assert check(path, sample=None).findings == ()
 
 
 def test_the_commands_say_what_they_did(tmp_path, capsys):

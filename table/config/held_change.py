@@ -1,0 +1,88 @@
+"""Changes of the properties that happen only while their process holds the table.
+
+A conversion holds the table's lease, copies the timeline, and then changes the properties at one stroke. If it stands
+still before that change, its lease expires, and another writer commits into the timeline that was copied: the change
+would take these commits away. The same holds for a metadata table that was made, and is then named.
+
+So such a process leaves its mark in the properties before it begins, and confirms its lease behind it. Whoever takes
+the lease removes the mark, before anything else. Both change the properties on a condition (`update_properties`), so
+one of them comes first. In a store without conditions a change may still come late.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from table.config.table_config import TableConfig, load_properties, update_properties
+from table.errors import TableHeldError
+from table.storage.interface import Storage
+
+MARK = "hudistream.changing"
+
+
+class Holding(Protocol):
+    """How a process holds a table (`table.transaction.lease.Lease`)."""
+
+    owner: str
+
+    def confirm(self) -> None:
+        """Raises a CommitConflictError if another writer has taken the table over."""
+
+
+def mark_change(storage: Storage, holding: Holding) -> TableConfig:
+    """Announces a change of the properties. Returns the properties.
+
+    Raises:
+        CommitConflictError: another writer has taken the table over.
+    """
+    marked = update_properties(storage, {MARK: holding.owner})
+    holding.confirm()
+    return marked
+
+
+def change_held(
+    storage: Storage, holding: Holding, written: Mapping[str, str], removed: Collection[str] = ()
+) -> TableConfig:
+    """Makes the change that was announced, and removes its mark.
+
+    Args:
+        storage: of the table.
+        holding: who set the mark.
+        written: keys and their new values.
+        removed: keys to remove.
+
+    Returns:
+        The changed properties.
+
+    Raises:
+        TableHeldError: the mark is gone: another writer took the table over. The properties are as they were.
+    """
+    return update_properties(storage, _HeldChange(storage.base_uri, holding.owner, written), {*removed, MARK})
+
+
+class _HeldChange:
+    """What changes, by the properties as they are: they are asked again after each attempt."""
+
+    def __init__(self, address: str, owner: str, written: Mapping[str, str]) -> None:
+        self._address, self._owner, self._written = address, owner, written
+        self._is_begun = False
+
+    def __call__(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+        if properties.get(MARK) == self._owner:
+            self._is_begun = True
+            return self._written
+        if self._is_begun and all(properties.get(key) == value for key, value in self._written.items()):
+            return {}  # it is done
+        raise TableHeldError(
+            f"the table {self._address!r} was taken over by another writer while its properties were to be changed; "
+            "they are as they were: run it again"
+        )
+
+
+def withdraw_change(storage: Storage) -> None:
+    """Removes the mark of a process that does not hold the table any more. The caller has taken the lease.
+
+    Raises:
+        StorageError: the store fails; nothing may be written before a later call succeeds.
+    """
+    if MARK in (load_properties(storage) or {}):
+        update_properties(storage, {}, {MARK})

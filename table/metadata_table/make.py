@@ -130,19 +130,24 @@ def make_lists(
     if RECORD_INDEX in indexes and config.version >= MERGER_VERSION:
         define_record_index(storage)
         properties["hoodie.table.index.defs.path"] = DEFINITIONS_FILE
-    try:
-        changed = (
-            update_properties(storage, properties) if holding is None else change_held(storage, holding, properties)
-        )
-    except TableHeldError:
-        drop_present_metadata_table(storage)  # one that others made meanwhile may have lost files by this
-        raise
+    changed = _name(storage, properties, holding)
     now = load_timeline(storage, timeline.layout)
     if _has_begun(timeline, now):
         log.info("metadata_table_not_made", table=storage.base_uri, why="another action began meanwhile")
         return drop_metadata_table(storage, changed)
     log.info("metadata_table_made", table=storage.base_uri, partition_paths=len(files), indexes=sorted(indexes))
     return changed
+
+
+def _name(storage: Storage, properties: Mapping[str, str], holding: Holding | None) -> TableConfig:
+    """Names the metadata table in the table's properties, if the caller still holds the table."""
+    if holding is None:
+        return update_properties(storage, properties)
+    try:
+        return change_held(storage, holding, properties)
+    except TableHeldError:
+        drop_present_metadata_table(storage)  # one that others made meanwhile may have lost files by this one
+        raise
 
 
 def _tried(storage: Storage, make: Callable[[], dict[str, list[Records]]]) -> dict[str, list[Records]]:

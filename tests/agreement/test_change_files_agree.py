@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 from engine import Engine
+from tiers import quick
 from turns import COLUMNS, LOGS, OURS, Model, write_theirs
 
 from hudistream import HudiTable
@@ -92,10 +93,14 @@ def check_turns(path, hudi, version, options, count, seed):
     assert HudiTable.open(path).check().is_sound
 
 
-@pytest.mark.parametrize("images", MODES)
-@pytest.mark.parametrize("version", [6, 8, 9])
+# each version and each mode once
+EACH = list(zip([6, 8, 9], MODES, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("version", "images"), quick(3, [*EACH, *((v, m) for v in (6, 8, 9) for m in MODES if (v, m) not in EACH)])
+)
 def test_batches_of_both_are_told_alike(version, images, partners, tmp_path, utc):
-    """Quickly ours first, each mode once; all, and Hudi first, among the slow ones."""
     seed = 10 * version + (MODES.index(images) + 1) * 2
     check_turns(str(tmp_path / "t"), partners[version], version, {IMAGES: images}, 5, seed)
 

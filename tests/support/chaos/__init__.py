@@ -10,7 +10,8 @@ processes of a world are
 
 * two streams (`writer`): `ArrowSink` with numbered batches over keys of their own, and over keys that both share;
 * one or two operators (`upkeep`): clean, archive, compact, check, savepoints;
-* readers (`read`): each snapshot is compared with the model.
+* readers (`read`): each snapshot is compared with the model;
+* a watcher (`verify`): each commit is verified as it comes.
 
 The monkey (`monkey`) sends SIGKILL and starts the process again, or SIGSTOP for longer than a lease and than what is
 retained. A seed fixes the world and the moves. It does not fix the timing: a world that failed may pass the next time.

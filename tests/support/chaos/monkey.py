@@ -20,7 +20,7 @@ class Actor:
 
     Args:
         folder: of the world.
-        module: ``writer``, ``upkeep`` or ``read``.
+        module: ``writer``, ``upkeep``, ``read`` or ``verify``.
         name: of its journal.
     """
 
@@ -79,6 +79,7 @@ def run_processes(drawn, folder):
     writers = [Actor(folder, "writer", name) for name in WRITERS]
     operators = [Actor(folder, "upkeep", f"operator-{number}") for number in range(drawn.operators)]
     readers = [Actor(folder, "read", f"reader-{number}") for number in range(drawn.readers)]
+    readers.append(Actor(folder, "verify", "verifier"))
     vandals = [Actor(folder, "vandal", "vandal")] if drawn.vandal else []
     luck, until = random.Random(f"monkey {drawn.seed}"), time.time() + drawn.seconds
     while time.time() < until:

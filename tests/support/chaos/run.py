@@ -49,6 +49,7 @@ def run_world(seed, results, storage=None, base=None, **fixed):
         "batches": {w: sum(one["what"] == "acknowledged" for one in read_journal(journals, w)) for w in WRITERS},
         "longest_gap_s": {writer: round(seconds, 1) for writer, seconds in gaps.items()},
         "damaged": sum(one["what"] == "damaged" for one in read_journal(journals, "vandal")),
+        "verified": sum(one["what"] == "verified" for one in read_journal(journals, "verifier")),
         "snapshots": sum(one["what"] == "read" for name in _names(journals) for one in read_journal(journals, name)),
     }
     if findings:
@@ -121,6 +122,7 @@ def main():
     # a batch compares the files of commits that are on the timeline: they stay there for longer than a file is damaged
     fixed = {"vandal": True, "keep_least": 40, "keep_most": 50} if given.vandal else {}
     started_s, worlds, batches, snapshots, damaged, failed = time.monotonic(), 0, 0, 0, 0, {}
+    verified = 0
     with ExitStack() as stack:
         storage = stack.enter_context(_s3()) if given.store == "s3" else None
         seed = given.first
@@ -129,6 +131,7 @@ def main():
                 seed = chosen.pop(0)
             drawn, findings, done = run_world(seed, given.results, storage, **fixed)
             worlds, batches = worlds + 1, batches + sum(done["batches"].values())
+            verified += done["verified"]
             snapshots, damaged = snapshots + done["snapshots"], damaged + done["damaged"]
             print(f"{'FOUND' if findings else 'holds'} {seed}: {drawn.describe()}; {json.dumps(done)}", flush=True)
             for finding in findings:
@@ -137,6 +140,7 @@ def main():
                 failed[seed] = findings
             seed += 1
     told = {"store": given.store, "first": given.first, "worlds": worlds, "batches": batches, "snapshots": snapshots}
+    told["verified commits"] = verified
     told |= {"damaged": damaged} if given.vandal else {}
     told["findings"] = failed
     print(json.dumps({**told, "findings": len(failed)}))

@@ -3,12 +3,16 @@
 Hudi 1.0.2 makes version 8, Hudi 1.2.0 version 9.
 """
 
+import os
 from unittest import mock
 
+import pyarrow as pa
 import pytest
 from engine import Engine, leave_a_dead_batch
 from turns import COMPACTS, LOGS, OURS, SERVICES, Model, compacts, write_theirs
 
+import hudistream
+from hudistream import ArrowSink
 from streaming.batch import opening
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
@@ -198,3 +202,36 @@ def test_versions_that_hudistream_gives_a_table(table_type, partners, tmp_path, 
         now = {commit.time for commit in read_archived_commits(table.archived_timeline)}
         assert now > archived
         archived = now
+
+
+@pytest.mark.parametrize(("version", "way"), [(8, "copied"), pytest.param(9, "copied", marks=SLOW),
+                                               pytest.param(8, "converted twice", marks=SLOW)])  # fmt: skip
+def test_hudi_reads_an_upgraded_table_whose_files_are_younger_than_later_requests(
+    version, way, partners, tmp_path, utc
+):
+    """Log files that a compaction folded lie below it, as in version 6: their deletes take no rows."""
+    path, hudi, rows = str(tmp_path / "t"), partners[version], {}
+    options = {**LOGS, "hoodie.clean.automatic": "false", "hoodie.compact.inline": "false"}
+
+    def write(value, *keys, operation="upsert"):
+        table = pa.table({"id": keys, "v": [value] * len(keys)})
+        with ArrowSink(path, options, key="id") as sink:
+            sink.write(table, operation=operation)
+        rows.update(dict.fromkeys(keys, value))
+
+    write("first", "a", "b")
+    write("gone", "a", operation="delete")
+    hudistream.HudiTable.open(path).compact()
+    write("third", "a")
+    write("fourth", "c")
+    if way == "copied":
+        for folder, _, names in os.walk(path):
+            for name in names:
+                os.utime(os.path.join(folder, name))
+    else:
+        convert_table(HudiTable.open(path), 8)
+        convert_table(HudiTable.open(path), 6)
+    convert_table(HudiTable.open(path), version)
+    for _ in range(2):
+        assert {row["id"]: row["v"] for row in hudi.read(path, columns=["id", "v"])} == rows
+        write("fifth", "b")

@@ -109,7 +109,7 @@ def _behind(facts: Health, clean: CleanSettings, compaction: CompactionSettings)
             "files, and nothing cleans: set hoodie.clean.automatic=true, or run `hudistream clean`",
         )
     waits = backlog.commits_since_compaction
-    if waits is not None and waits > BEHIND * compaction.delta_commits:
+    if facts.log_files and waits is not None and waits > BEHIND * compaction.delta_commits:
         yield _look(
             Code.NOT_COMPACTED,
             f"{waits} delta commits wait for a compaction: readers merge more log files each time; run `hudistream "

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HALF, HEIGHT = 720, 400, 180
-_BASE, _TOP = 160, 14
+_BASE, _TOP = 157, 24
+_LETTER = 11  # most width of a letter of a label, where the drawing is shown narrow and its text is larger
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,9 @@ def bar_chart(bars: Sequence[Bar], unit: str, name: str, *, width: int = WIDTH, 
     step = width / len(bars)
     wide = max(1.0, min(step * 0.8, 90.0))
     every = max(1, -(-len(bars) // labels))
-    drawn = [f'<text class="axis" x="0" y="10">{escape(unit)}</text>']
+    drawn = [f'<text class="axis" x="0" y="16">{escape(unit)}</text>']
     drawn.append(f'<line class="axis" x1="0" y1="{_BASE}" x2="{width}" y2="{_BASE}"/>')
+    free = 0.0  # from where on no label stands
     for number, bar in enumerate(bars):
         left, bottom = number * step + (step - wide) / 2, float(_BASE)
         pieces = []
@@ -54,9 +56,13 @@ def bar_chart(bars: Sequence[Bar], unit: str, name: str, *, width: int = WIDTH, 
                 pieces.append(_rect(style, left, bottom, wide, high))
         drawn.append(f"<g><title>{escape(bar.title)}</title>{''.join(pieces)}</g>")
         if number % every == 0:
-            is_last = left > 0.85 * width  # the label ends below the bar, so that it does not leave the drawing
+            long = len(bar.label) * (_LETTER if width == WIDTH else 0.6 * _LETTER)
+            is_last = left + long > width  # the label ends below the bar, so that it does not leave the drawing
             at, anchor = (left + wide, ' text-anchor="end"') if is_last else (left, "")
-            drawn.append(f'<text class="axis" x="{at:.1f}" y="{_BASE + 16}"{anchor}>{escape(bar.label)}</text>')
+            begins = at - long if is_last else at
+            if begins >= free:
+                free = begins + long
+                drawn.append(f'<text class="axis" x="{at:.1f}" y="{_BASE + 18}"{anchor}>{escape(bar.label)}</text>')
     return _svg(drawn, HEIGHT, name, width)
 
 
@@ -154,7 +160,8 @@ def _rect(style: str, x: float, y: float, width: float, height: float) -> str:
 
 
 def _svg(drawn: Sequence[str], height: int, name: str, width: int = WIDTH) -> str:
+    half = "" if width == WIDTH else ' class="half"'
     return (
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(name)}" preserveAspectRatio="none">'
+        f'<svg{half} viewBox="0 0 {width} {height}" role="img" aria-label="{escape(name)}" preserveAspectRatio="none">'
         f"{''.join(drawn)}</svg>"
     )

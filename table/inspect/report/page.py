@@ -1,6 +1,7 @@
 """Facts -> one HTML page that stands alone (pure): no script, no font, no external picture."""
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from html import escape
 from typing import Any
 
@@ -35,7 +36,7 @@ text.tile{fill:#fff;font-size:11px}.added,.live{fill:var(--a)}.updated,.old{fill
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:13px;width:100%}
 td,th{text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top;
 overflow-wrap:anywhere}
-@media(max-width:600px){text.axis,text.tile{font-size:20px}}ul{margin:8px 0 0;padding-left:20px}
+@media(max-width:600px){svg:not(.half) text{font-size:20px!important}}ul{margin:8px 0 0;padding-left:20px}
 .none,.note{color:var(--dim);font-size:13px;margin:6px 0 0}
 """
 
@@ -170,7 +171,7 @@ def _writer(health: Health) -> str:
 
 
 def _commit_rows(facts: ReportFacts) -> str:
-    bars = []
+    bars, form = [], _form(facts)
     for row in reversed(facts.commits):
         figures = [row.get(f"rows_{kind}") or 0 for kind in ("added", "updated", "deleted")]
         if row.get("rows_added") is None:
@@ -178,7 +179,7 @@ def _commit_rows(facts: ReportFacts) -> str:
         told = f"{figures[0]:,} added, {figures[1]:,} updated, {figures[2]:,} deleted"
         title = f"{_moment(row)} {row['operation'] or row['action']}: {told}"
         styled = zip(("added", "updated", "deleted"), figures, strict=True)
-        bars.append(Bar(tuple((style, float(value)) for style, value in styled), _moment(row), title))
+        bars.append(Bar(tuple((style, float(value)) for style, value in styled), _moment(row, form), title))
     most = max((bar.value for bar in bars), default=0)
     keys = _keys((("a", "added"), ("b", "updated"), ("c", "deleted")))
     return bar_chart(bars, f"{most:,.0f} rows", "rows of each commit") + keys + _services(facts)
@@ -197,10 +198,11 @@ def _services(facts: ReportFacts) -> str:
 
 
 def _commit_bytes(facts: ReportFacts) -> str:
+    form = _form(facts)
     bars = [
         Bar(
             (("live", float(row["bytes_written"] or 0)),),
-            _moment(row),
+            _moment(row, form),
             f"{_moment(row)} {row['operation'] or row['action']}: {size_text(row['bytes_written'] or 0)} in "
             f"{row['files_written']:,} files",
         )
@@ -212,13 +214,13 @@ def _commit_bytes(facts: ReportFacts) -> str:
 
 
 def _seconds(facts: ReportFacts) -> str:
-    bars = []
+    bars, form = [], _form(facts)
     for row in reversed(facts.commits):
         if row.get("seconds") is None:
             continue
         is_commit = row.get("rows_added") is not None
         title = f"{_moment(row)} {row['operation'] or row['action']}: {row['seconds']:.2f} s"
-        bars.append(Bar((("live" if is_commit else "old", row["seconds"]),), _moment(row), title))
+        bars.append(Bar((("live" if is_commit else "old", row["seconds"]),), _moment(row, form), title))
     most = max((bar.value for bar in bars), default=0)
     keys = _keys((("a", "commits"), ("b", "services: clean, compaction, rollback …")))
     return bar_chart(bars, f"{most:.2f} s", "seconds from request to completion") + keys
@@ -327,7 +329,14 @@ def _keys(keys: Iterable[tuple[str, str]]) -> str:
     return f"<p>{''.join(told)}</p>"
 
 
-def _moment(row: dict[str, Any]) -> str:
+def _form(facts: ReportFacts) -> str:
+    """How the labels of a chart tell times: so that they differ."""
+    times = [at for row in facts.commits if (at := row.get("requested_at")) is not None]
+    is_short = bool(times) and max(times) - min(times) < timedelta(hours=1)
+    return "%H:%M:%S" if is_short else "%m-%d %H:%M"
+
+
+def _moment(row: dict[str, Any], form: str = "%m-%d %H:%M:%S") -> str:
     """When a commit was requested, for people."""
     at = row.get("requested_at")
-    return at.strftime("%m-%d %H:%M") if at is not None else str(row["instant"])
+    return at.strftime(form) if at is not None else str(row["instant"])

@@ -47,7 +47,12 @@ COMMITS = WELL.backlog
         ),
         ({"backlog": OLD}, LOOK, Code.NOT_CLEANED, "old versions hold 5.0 times"),
         ({"backlog": replace(OLD, commits_since_clean=99)}, LOOK, Code.NOT_CLEANED, "nothing cleans"),
-        ({"backlog": replace(COMMITS, commits_since_compaction=16)}, LOOK, Code.NOT_COMPACTED, "16 delta commits wait"),
+        (
+            {"backlog": replace(COMMITS, commits_since_compaction=16), "log_files": 1},
+            LOOK,
+            Code.NOT_COMPACTED,
+            "16 delta commits wait",
+        ),
         (
             {"backlog": replace(COMMITS, active_instants=91)},
             LOOK,
@@ -98,7 +103,8 @@ def test_the_codes_of_findings_stay():
         {"backlog": replace(OLD, commits_since_clean=5)},
         {"backlog": replace(OLD, superseded_bytes=500)},
         {"backlog": YOUNG},
-        {"backlog": replace(WELL.backlog, commits_since_compaction=15)},
+        {"backlog": replace(WELL.backlog, commits_since_compaction=15), "log_files": 1},
+        {"backlog": replace(WELL.backlog, commits_since_compaction=99), "log_files": 0},  # all went into base files
         {"backlog": replace(WELL.backlog, active_instants=30, commits_since_savepoint=30), "savepoints": ("7",)},
         {"live_files": 19, "small_files": 19},
         {"free_bytes": 60 << 20, "batch_bytes": 6 << 20},

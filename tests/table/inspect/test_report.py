@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from hudistream import HudiTable
 from table import CompactionSettings
 from table.cli.main import main
-from table.inspect.report.charts import HEIGHT, WIDTH, place_squares, size_bins
+from table.inspect.report.charts import HALF, HEIGHT, WIDTH, Bar, bar_chart, place_squares, size_bins
 from table.inspect.report.facts import LARGEST_PARTITIONS, ReportFacts, load_report
 from table.inspect.report.page import report_page
 from table.services.compaction.compaction import request_compaction
@@ -178,3 +179,34 @@ def test_rectangles_have_the_areas_of_their_values_and_stay_inside(values):
 def test_sizes_are_counted_by_powers_of_two():
     assert size_bins([]) == []
     assert size_bins([0, 1, 2, 3, 4, 9]) == [(1, 2), (2, 2), (4, 1), (8, 1)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "labels"), [(1, {"10:00:00", "10:00:01"}), (86_400, {"01-05 10:00", "01-06 10:00"})]
+)
+def test_times_below_bars_differ(seconds, labels):
+    """Commits of one minute had one and the same label."""
+    begun = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
+    rows = [
+        {"action": "commit", "operation": "", "instant": "", "requested_at": begun + timedelta(seconds=n * seconds),
+         "rows_added": 1, "bytes_written": 1, "files_written": 1, "seconds": 1.0}
+        for n in (1, 0)
+    ]  # fmt: skip
+    page = report_page(ReportFacts("t", "/t", None, commits=tuple(rows)), "now")
+    assert labels <= set(re.findall(r'<text class="axis"[^>]*>([^<]*)</text>', page))
+
+
+@pytest.mark.parametrize("count", [1, 5, 24, 70])
+@pytest.mark.parametrize("width", [WIDTH, HALF])
+def test_labels_stay_in_the_drawing_and_do_not_cover_each_other(count, width):
+    label = "01-05 10:00" if width == WIDTH else "32.0 KiB"
+    bars = [Bar((("live", 1.0),), label, "") for _ in range(count)]
+    letter, ends = (11, 6.6)[width == HALF], 0.0
+    found = re.findall(r'x="([\d.]+)" y="175"( text-anchor="end")?', bar_chart(bars, "1 row", "rows", width=width))
+    assert found
+    for at, is_end in found:
+        begins = float(at) - letter * len(label) * bool(is_end)
+        assert ends - 0.1 <= begins
+        ends = begins + letter * len(label)
+        assert begins >= -0.1 or count == 1
+        assert ends <= width + 0.1 or count == 1

@@ -114,9 +114,10 @@ class TableOpener:
                 table=self._storage.base_uri,
                 before=self._version,
                 now=config.version,
-                hint="another writer upgraded the table, as Hudi 1.x does by default, and this sink goes on in the new "
-                "version. Engines that read version 6 alone do not read the table any more; to prevent it, set "
-                "hoodie.write.table.version=6 and hoodie.write.auto.upgrade=false in Hudi's jobs",
+                hint="the table was converted: by `hudistream upgrade` or `downgrade`, or by a job of Hudi 1.x, which "
+                "upgrades tables by default. This sink goes on in the new version. Engines that read version 6 alone "
+                "do not read later ones; to prevent upgrades by Hudi's jobs, set hoodie.write.table.version=6 and "
+                "hoodie.write.auto.upgrade=false there",
             )
         self._version = config.version
 

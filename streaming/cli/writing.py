@@ -12,7 +12,15 @@ import pyarrow.parquet as pq
 from streaming.arrow_sink import ArrowSink
 from streaming.batch.summary import BatchSummary
 from streaming.erasure import Erasure, erase
-from table.cli.arguments import add_command, add_options, load_options, load_storage_options, open_table, parse_pair
+from table.cli.arguments import (
+    add_command,
+    add_options,
+    load_options,
+    load_storage_options,
+    load_table_options,
+    open_table,
+    parse_pair,
+)
 from table.cli.output import UsageError, plural, say
 from table.scan.rows_beside import check_no_rows_beside, identity_of
 from table.scan.scan import make_scan
@@ -118,7 +126,8 @@ def _delete(given: argparse.Namespace) -> int:
 
 
 def _erase(given: argparse.Namespace) -> int:
-    snapshot = Snapshot.load(open_table(given))
+    table = open_table(given)
+    snapshot = Snapshot.load(table)
     schema = snapshot.load_schema() or pa.schema([])
     where = [(name, "=", _value(schema, name, text)) for name, text in given.where]
     keys = [key for text in given.keys for key in text.split(",") if key]
@@ -128,7 +137,7 @@ def _erase(given: argparse.Namespace) -> int:
         given.path,
         keys,
         where=where or None,
-        options=load_options(given),
+        options=load_table_options(given, table),
         storage_options=load_storage_options(given),
         wait_s=60 * given.wait,
     )
@@ -148,12 +157,21 @@ def _erase(given: argparse.Namespace) -> int:
     return 0 if done.is_final else 1
 
 
+_WAYS = {
+    "savepoint": "delete savepoints that hold files (`hudistream savepoint delete`)",
+    "grace": "wait until the grace period is over (`--wait MINUTES`, or `--set hudistream.clean.grace.ms=0`)",
+    "pin": "wait until readers have let go of their snapshots (`--wait MINUTES`)",
+}
+
+
 def _verdict(done: Erasure) -> str:
     if done.is_final:
         return "no file of the table holds these rows any more"
     if done.rows_are_gone:
         return "no row and no key is left; partition paths without rows are still named, and one may be that of a row"
-    return "not final yet: delete savepoints that hold files (`hudistream savepoint delete`), and run this again"
+    whys = " ".join(trace.why for trace in done.traces)
+    waits = [way for word, way in _WAYS.items() if word in whys] or ["let the next clean come"]
+    return f"not final yet: {', and '.join(waits)}; then run this again"
 
 
 def _value(schema: pa.Schema, name: str, text: str) -> Any:

@@ -3,12 +3,13 @@
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from table.config.properties import parse_properties
 from table.hudi_table import HudiTable
 from table.options.write_options import WriteOptions, parse_options
-from table.services.kept_settings import KeptSettings, settings_of
+from table.services.kept_settings import KeptSettings, load_settings, settings_of
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -128,6 +129,20 @@ def load_options(given: argparse.Namespace) -> WriteOptions:
             found.update(parse_properties(opened.read()))
     found.update(given.set)
     return parse_options(found, given.path).options
+
+
+def load_table_options(given: argparse.Namespace, table: HudiTable) -> WriteOptions:
+    """The options of a command; those of the stream that started last, where none is given on the command line.
+
+    Raises:
+        InvalidConfigError: as `load_options`.
+        StorageError: the store fails.
+    """
+    options = load_options(given)
+    if given.set or given.options is not None:
+        return options
+    kept = load_settings(table.storage)
+    return replace(options, sizes=kept.sizes, clean=kept.clean, archive=kept.archive, compaction=kept.compaction)
 
 
 def load_given_settings(given: argparse.Namespace) -> KeptSettings | None:

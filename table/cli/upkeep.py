@@ -11,6 +11,7 @@ from table.cli.arguments import (
     add_options,
     load_options,
     load_storage_options,
+    load_table_options,
     open_table,
 )
 from table.cli.file_lists import explanation_json, explanation_lines, fates_json, fates_lines
@@ -185,7 +186,8 @@ def _sample(text: str) -> int | None:
 def _clean(given: argparse.Namespace) -> int:
     if given.all and not given.dry_run:
         raise UsageError("--all says more of a --dry-run: give both, or neither")
-    table, options = open_table(given), load_options(given)
+    table = open_table(given)
+    options = load_table_options(given, table)
     settings = options.clean
     if given.dry_run:
         partitions = list(judge_files(table, settings))
@@ -219,7 +221,8 @@ def _clean(given: argparse.Namespace) -> int:
 
 
 def _compact(given: argparse.Namespace) -> int:
-    table, options = open_table(given), load_options(given)
+    table = open_table(given)
+    options = load_table_options(given, table)
     if given.schedule_only:
         requested = request_compaction(table, options.compaction)
         say([f"requested compaction {instant.time}" for instant in requested] or ["nothing to compact"])
@@ -260,7 +263,8 @@ def _count(groups: Iterable[Sequence[str]]) -> int:
 
 
 def _archive(given: argparse.Namespace) -> int:
-    table, options = open_table(given), load_options(given)
+    table = open_table(given)
+    options = load_table_options(given, table)
     outcome = archive(table, options.archive, options.clean, options.compaction)
     say([f"archived {plural(len(outcome.instants), 'instant')}" + (f" to {outcome.path}" if outcome.path else "")])
     return 0
@@ -317,7 +321,8 @@ def _named_savepoint(given: argparse.Namespace) -> str:
 
 
 def _explain(given: argparse.Namespace) -> int:
-    table, options = open_table(given), load_options(given)
+    table = open_table(given)
+    options = load_table_options(given, table)
     if given.batch is not None:
         told = explain_batch(table, options.sink.id, given.batch, given.query)
         if given.format == "json":

@@ -99,6 +99,7 @@ class Totals:
         unsound: those in which something was wrong.
         failed: looks that failed, because the store did or the table could not be read.
         kinds: findings by kind, notes apart.
+        looked_s: when a look succeeded last, in seconds since 1970; 0: none has.
     """
 
     table: str
@@ -106,6 +107,7 @@ class Totals:
     unsound: int = 0
     failed: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+    looked_s: float = 0.0
 
     def add(self, report: CommitReport) -> None:
         """Counts one commit."""
@@ -125,7 +127,9 @@ class Totals:
                 {f'{label},kind="{kind}"': count for kind, count in sorted(self.kinds.items())},
             ),
         }
-        return "".join(
+        age = "# TYPE hudistream_last_look_timestamp_seconds gauge\n"
+        age += f"hudistream_last_look_timestamp_seconds{{{label}}} {self.looked_s:.0f}\n"
+        return age + "".join(
             f"# HELP {name} {text}\n# TYPE {name} counter\n"
             + "".join(f"{name}{{{labels}}} {count}\n" for labels, count in values.items())
             for name, (text, values) in told.items()
@@ -158,6 +162,7 @@ def _look_at_commits(checks: CommitChecks, totals: Totals, *, as_json: bool) -> 
         totals.failed += 1
         complain(str(error))
         return
+    totals.looked_s = clock.now_ms() / 1000
     if new.may_lack:
         complain("commits may have come and been archived since the last look: look more often (--every)")
     for report in new.reports:

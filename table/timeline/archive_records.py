@@ -140,4 +140,5 @@ def to_change(record: Mapping[str, Any]) -> ArchivedChange | None:
     stats = tuple(stat_from_json(stat, path) for path, of_path in by_path.items() for stat in of_path)
     replaced = {path: texts_of(ids) for path, ids in (content.get("partitionToReplaceFileIds") or {}).items()}
     operation = text_of(content.get("operationType") or "UNKNOWN")
-    return ArchivedChange(time, CommitMetadata(stats, operation, {}, replaced))
+    is_compacted = bool(content.get("compacted"))
+    return ArchivedChange(time, CommitMetadata(stats, operation, {}, replaced, is_compacted))

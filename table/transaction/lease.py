@@ -207,8 +207,9 @@ class Lease:
                     f"this is sink {identity.sink_id!r}, query {identity.query_id!r}: one writer per table. Stop the "
                     "other query; if its machine died, start this one again "
                     f"{self._settings.expiry_ms / 1000:.0f} s later. For both to write, start both again, with "
-                    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL and each with its own "
-                    "hoodie.datasource.write.streaming.checkpoint.identifier; their checkpoints stay"
+                    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL; their checkpoints stay. A stream "
+                    "that has written the table keeps its name, and the other one gets a "
+                    "hoodie.datasource.write.streaming.checkpoint.identifier of its own"
                 )
             number = holder.number + 1 if holder is not None else 1
             record = LeaseRecord(number, identity, this_machine(), this_process())

@@ -16,7 +16,7 @@ from table.files.base.repeated_columns import REPEATED_META_COLUMNS
 from table.files.column_ranges import ColumnRange, ranges_of_file
 from table.files.parquet.chunk_statistics import chunk_memory_bytes
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
-from table.files.parquet.page_checksums import has_checksum, is_mismatch
+from table.files.parquet.page_checksums import has_checksum, is_broken_header, is_mismatch
 from table.files.parquet.row_groups import (
     chunk_extent,
     chunk_path,
@@ -288,6 +288,8 @@ class StoredBaseFile:
         except OSError as error:  # from the store, or from a decompressor
             if is_mismatch(error):
                 raise CorruptFileError(f"{self._name} has a page that differs from its checksum") from error
+            if is_broken_header(error):
+                raise CorruptFileError(f"{self._name} has a page with a damaged header") from error
             raise failed("read", self.path, error) from error
 
     def read_bytes(self, start: int, length: int) -> Iterator[bytes]:

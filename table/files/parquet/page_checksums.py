@@ -35,6 +35,11 @@ def has_checksum(chunk: bytes) -> bool:
     return CHECKSUM in _read_header(chunk, 0)[0]
 
 
+def is_broken_header(error: Exception) -> bool:
+    """Whether Arrow's reader cannot decode the header of a page: that is an OSError without a type of its own, too."""
+    return "deserialize thrift" in str(error)
+
+
 def is_mismatch(error: Exception) -> bool:
     """Whether Arrow's reader says that a page differs from its checksum: it is an OSError without a type of its own."""
     return "page integrity" in str(error)

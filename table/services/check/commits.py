@@ -31,10 +31,12 @@ from table.services.check.log_contents import check_log_contents, ordering_of
 from table.services.check.statistics import check_statistics
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
+from table.timeline.active_timeline import read_instant
 from table.timeline.change import Change
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.same_content import decode_whole
 from table.view.file_group import BaseFile, LogFile, parse_data_files
 
 _ONE_ROW_A_KEY = ("UPSERT", "UPSERT_PREPPED")
@@ -153,6 +155,7 @@ def verify_commit(snapshot: Snapshot, instant: Instant, sample: int | None) -> C
 def _verify(snapshot: Snapshot, instant: Instant, sample: int | None) -> CommitReport | None:
     table, commit = snapshot.table, snapshot.commits.read(instant)
     found, gone, bases, logs = _find_files(snapshot, instant, commit)
+    found += _check_completed_file(snapshot, instant)
     stats = {stat.path: stat for stat in commit.stats}
     read = _choose([*bases, *logs], sample)
     read_bases = [file for file in read if isinstance(file, BaseFile)]
@@ -171,6 +174,20 @@ def _verify(snapshot: Snapshot, instant: Instant, sample: int | None) -> CommitR
     rows = sum(stat.num_inserts + stat.num_update_writes for stat in commit.stats)
     counts = len(stats), len(read), gone, rows, *chunks
     return CommitReport(instant.time, commit.operation, *counts, in_order(found))
+
+
+def _check_completed_file(snapshot: Snapshot, instant: Instant) -> Iterator[Finding]:
+    """Whether the completed file itself can be read: where it cannot, our readers go by the end record.
+
+    Raises:
+        TimelineMovedError: the file was archived or undone.
+    """
+    data = read_instant(snapshot.storage, instant)
+    if decode_whole(instant, data) is not None:
+        return
+    text = f"the completed file {instant.path} is {'torn' if data.strip() else 'empty'}: other engines lose its rows"
+    advice = "`hudistream check --repair` writes it again, if its end record is there"
+    yield Finding(Kind.DAMAGED_COMMIT, Severity.ERROR, instant.time, text, Repair.POSSIBLE, advice=advice)
 
 
 def _find_files(

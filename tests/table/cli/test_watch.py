@@ -102,4 +102,6 @@ def test_findings_stand_below_their_commit():
     ]
     totals = Totals("/t")
     totals.add(report)
+    totals.looked_s = 1.6e9
     assert dict(totals.kinds) == {"wrong_count": 1}
+    assert 'hudistream_last_look_timestamp_seconds{table="/t"} 1600000000' in totals.as_metrics().splitlines()

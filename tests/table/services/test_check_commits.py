@@ -120,6 +120,16 @@ def test_a_file_that_is_gone_or_has_another_size_is_told(tmp_path, kind):
         assert wanted in {one.kind for one in found.findings}
 
 
+@pytest.mark.parametrize("content", [b"", b"{"])
+def test_a_completed_file_that_others_cannot_read_is_told(tmp_path, content):
+    """Our readers go by the end record."""
+    path = str(tmp_path / "t")
+    fill(path, range(2))
+    instant = Snapshot.load(Table.open(path)).timeline.completed_writes[-1]
+    Path(path, instant.path).write_bytes(content)
+    assert [one.kind for one in verify(path).findings] == [Kind.DAMAGED_COMMIT]
+
+
 def test_a_file_that_a_later_commit_superseded_may_be_gone(tmp_path):
     path = str(tmp_path / "t")
     fill(path, range(3))

@@ -63,3 +63,29 @@ def test_a_batch_whose_commit_hudi_archived_is_still_skipped(hudi, tmp_path):
     assert not engine.write(4, rows(range(30, 40))).skipped
     assert Engine(path).write(4, rows(range(30, 40))).skipped
     assert key_set(read_table(path)) == sorted([*wanted, *key_set(rows(range(30, 40)))])
+
+
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_an_archived_compaction_is_known_as_one(tmp_path, version):
+    """The check asks: a write beside a compaction may have folded the same slice."""
+    path = str(tmp_path / "t")
+    options = {
+        "hoodie.write.table.version": version,
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "2",
+        "hoodie.clean.automatic": "true",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.archive.automatic": "true",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+    }
+    engine = Engine(path, options)
+    for number in range(14):
+        engine.write(number, rows(range(10), ts=number))
+        engine.writer.services.wait()
+    engine.writer.stop()
+    changes = [one for one in HudiTable.open(path).archived_timeline.read_changes() if one.metadata is not None]
+    assert {one.metadata.compacted for one in changes if one.metadata.operation == "COMPACT"} == {True}
+    assert {one.metadata.compacted for one in changes if one.metadata.operation == "UPSERT"} == {False}

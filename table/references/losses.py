@@ -121,7 +121,11 @@ def explain_failure(snapshot: Snapshot, error: HudiError) -> HudiError:
     lost = name_losses(snapshot, paths)
     if not lost:
         if isinstance(error, CorruptFileError):
-            way_out = "`hudistream accept-loss PATH` says what is damaged, and goes on without it"
+            way_out = (
+                "put the file back from a copy, or restore a savepoint. `hudistream accept-loss PATH` goes on without "
+                "log blocks, and without base files whose footer is damaged; a base file with a damaged page has to be "
+                "moved out of the table before"
+            )
             error.args = (f"{error.args[0]}; {way_out}",)
         if not isinstance(error, LostDataError):
             return error

@@ -14,6 +14,8 @@ from table.extras import needs_extra
 from table.inspect.contents import load_files, load_history
 from table.inspect.words import size_text
 from table.scan.change_range import EARLIEST
+from table.scan.feed.choices import FeedChoices
+from table.scan.feed.feed import ChangeFeed
 from table.scan.plan import load_read_schema
 from table.scan.scan import make_range, make_scan
 from table.schema.avro_schema import META_COLUMNS
@@ -76,9 +78,10 @@ def _add_rows(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     changed = add_command(
         commands,
         "changes",
-        "show the latest row of each key that the commits of a range wrote",
+        "show the latest row of each key that the commits of a range wrote; with --deletes each change of a row",
         [
             "hudistream changes /data/lake/events --since 20240229120000000",
+            "hudistream changes /data/lake/events --since 20240229120000000 --before",
             "hudistream changes /data/lake/events --since 2024-02-29 --until 2024-03-01 --limit 100 --format json",
         ],
         _changes,
@@ -88,6 +91,9 @@ def _add_rows(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     changed.add_argument("--until", metavar="TIME", help="inclusive (default: the newest commit)")
     changed.add_argument("--limit", type=at_least_one, default=_ROWS, metavar="N", help=f"most rows (default: {_ROWS})")
+    changed.add_argument("--deletes", action="store_true", help="inserts, updates and deletes, one row a change")
+    changed.add_argument("--before", action="store_true", help="the same, with the row before each change")
+    changed.add_argument("--each-commit", action="store_true", help="the same, each commit's change of a row")
     add_format(changed)
 
 
@@ -134,8 +140,12 @@ def _schema(given: argparse.Namespace) -> int:
 
 
 def _changes(given: argparse.Namespace) -> int:
-    scan = make_range(open_table(given), given.since or EARLIEST, given.until, limit=given.limit + 1)
-    found = scan.to_arrow()
+    table, since, most = open_table(given), given.since or EARLIEST, given.limit + 1
+    if given.deletes or given.before or given.each_commit:
+        choices = FeedChoices(before=given.before, each_commit=given.each_commit)
+        found = ChangeFeed(table, since, given.until, limit=most, choices=choices).to_arrow()
+    else:
+        found = make_range(table, since, given.until, limit=most).to_arrow()
     rows = found.slice(0, given.limit)
     if given.format == "json":
         told = [{name: json_value(value) for name, value in row.items()} for row in rows.to_pylist()]

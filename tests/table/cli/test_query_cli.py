@@ -4,10 +4,13 @@ import json
 import re
 import sys
 
+import pyarrow as pa
 import pytest
 from command_line import said
 from engine import Engine, rows
 from needs import require
+
+from hudistream import ArrowSink
 
 
 @pytest.fixture
@@ -89,3 +92,21 @@ def test_changes_show_what_a_range_of_commits_wrote(lake, capsys):
     assert "the first 2 rows" in text
     assert "_hoodie_file_name" not in text
     assert "lies in the future" in said(capsys, "changes", path, "--since", "2999-01-01", code=1)
+
+
+def test_changes_show_deletes_and_the_rows_before(tmp_path, capsys):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id", order_by="ts", operation="upsert") as sink:
+        first = sink.write(pa.table({"id": ["a", "b"], "ts": [1, 1]})).instant_time
+        sink.write(pa.table({"id": ["a", "c"], "ts": [2, 2]}))
+        sink.delete(pa.table({"id": ["b"]}))
+    told = ("changes", path, "--since", first, "--format", "json")
+    found = {row["id"]: row for row in json.loads(said(capsys, *told, "--deletes"))["rows"]}
+    assert {key: row["_change_operation"] for key, row in found.items()} == {"a": "u", "b": "d", "c": "i"}
+    assert "_change_before" not in found["a"]
+    found = {row["id"]: row for row in json.loads(said(capsys, *told, "--before"))["rows"]}
+    assert found["a"]["_change_before"]["ts"] == 1
+    assert found["c"]["_change_before"] is None
+    cut = json.loads(said(capsys, *told, "--each-commit", "--limit", "2"))
+    assert (len(cut["rows"]), cut["is_cut"]) == (2, True)
+    assert "_change_operation" in said(capsys, "changes", path, "--deletes")

@@ -18,16 +18,19 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         _accept,
     )
     accepting.add_argument("--yes", action="store_true", help="accept the loss: it cannot be taken back")
+    accepting.add_argument(
+        "--read", action="store_true", help="read the rows of all base files, too: a damaged page shows in no footer"
+    )
     add_format(accepting)
 
 
 def _accept(given: argparse.Namespace) -> int:
     table = open_table(given)
-    found = accept_losses(table) if given.yes else find_losses(table)
+    found = (accept_losses if given.yes else find_losses)(table, reads_rows=given.read)
     if given.format == "json":
         say_json(as_json(found))
     else:
-        say(lines(found))
+        say(lines(found, has_read=given.read))
     return 1 if found and not given.yes else 0
 
 
@@ -41,10 +44,11 @@ def as_json(found: Losses) -> dict[str, Any]:
     return {"table": found.table, "rows": found.rows, "files": lost, "damaged": damaged, "record": found.record}
 
 
-def lines(found: Losses) -> list[str]:
+def lines(found: Losses, *, has_read: bool = False) -> list[str]:
     """The losses for people."""
     if not found:
-        return ["nothing is lost: each file that the newest commits name is there, log files and footers can be read"]
+        what = "log files and base files" if has_read else "log files and footers (--read reads rows, too)"
+        return [f"nothing is lost: each file that the newest commits name is there, {what} can be read"]
     count = len({lost.named.path for lost in found.files} | {one.named.path for one in found.damaged})
     told = [f"{plural(count, 'file')}, at most {found.rows:,} rows and changes:"]
     told += [f"  {one}" for one in found.files]
@@ -55,5 +59,5 @@ def lines(found: Losses) -> list[str]:
     return [
         *told,
         "put the files back from a copy, or restore a savepoint (`hudistream savepoint restore`). `--yes` goes on",
-        "without them: a base file that cannot be opened is deleted, and damaged blocks are cut out of log files",
+        "without them: a base file that cannot be read is deleted, and damaged blocks are cut out of log files",
     ]

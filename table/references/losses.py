@@ -122,9 +122,8 @@ def explain_failure(snapshot: Snapshot, error: HudiError) -> HudiError:
     if not lost:
         if isinstance(error, CorruptFileError):
             way_out = (
-                "put the file back from a copy, or restore a savepoint. `hudistream accept-loss PATH` goes on without "
-                "log blocks, and without base files whose footer is damaged; a base file with a damaged page has to be "
-                "moved out of the table before"
+                "put the file back from a copy, or restore a savepoint. Else `hudistream accept-loss PATH --read` says "
+                "what is damaged, and goes on without it"
             )
             error.args = (f"{error.args[0]}; {way_out}",)
         if not isinstance(error, LostDataError):

@@ -1,10 +1,10 @@
 """Goes on without lost data: says what is lost, makes the rest readable, and records that a person accepted it.
 
 The files are changed before the record is made. So a command that dies is run again: what it did not record is still
-refused. A log file is written anew without its damaged blocks. A base file that cannot be opened is deleted.
+refused. A log file is written anew without its damaged blocks. A base file that cannot be read is deleted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from table.notebook import ShownInNotebooks
 from table.options.choices import CompactionStrategy, TableType
 from table.options.groups import CompactionSettings
 from table.references.losses import AcceptedLoss, accepted_of, name_losses, record_losses
+from table.schema.avro_schema import with_meta_columns
 from table.services.check.log_contents import decode_block, ordering_of
 from table.services.compaction.compaction import compact
 from table.snapshot import Snapshot
@@ -84,13 +85,14 @@ class Losses(ShownInNotebooks):
 
 
 @takes_path
-def find_losses(table: HudiTable) -> Losses:
+def find_losses(table: HudiTable, *, reads_rows: bool = False) -> Losses:
     """What the newest snapshot of a table has lost: files that are gone or cut short, and files that cannot be read.
 
     Lists the folders of the table, and reads its log files and the footers of its base files. Changes nothing.
 
     Args:
         table: the table, or its path.
+        reads_rows: whether the rows of base files are read, too: a damaged page shows in no footer.
 
     Raises:
         HudiError: the timeline or a folder cannot be read.
@@ -98,20 +100,21 @@ def find_losses(table: HudiTable) -> Losses:
     snapshot = Snapshot.load(table)
     files = tuple(name_losses(snapshot))
     cut = frozenset(lost.named.path for lost in files if lost.size_bytes is not None)
-    return Losses(table.storage.base_uri, files, tuple(_find_damaged(snapshot, cut)))
+    return Losses(table.storage.base_uri, files, tuple(_find_damaged(snapshot, cut, reads_rows=reads_rows)))
 
 
 @takes_path
-def accept_losses(table: HudiTable) -> Losses:
+def accept_losses(table: HudiTable, *, reads_rows: bool = False) -> Losses:
     """Accepts what `find_losses` finds, so that batches, services and readers go on without it.
 
-    The table is held meanwhile. Damaged blocks are cut out of log files. Base files that cannot be opened are deleted:
+    The table is held meanwhile. Damaged blocks are cut out of log files. Base files that cannot be read are deleted:
     readers then see the version before, if there is one. Where log files are left without their base file, a compaction
     makes one of them. A metadata table is dropped, because its lists name these files; the next batch makes it anew
     where its options ask for one.
 
     Args:
         table: the table, or its path.
+        reads_rows: as in `find_losses`.
 
     Returns:
         What was accepted, with the path of its record; nothing where nothing was lost.
@@ -123,7 +126,7 @@ def accept_losses(table: HudiTable) -> Losses:
     check_version_written(table.config, "accept losses of")
     storage = table.storage
     with hold_table(storage, "hudistream accept-loss"):
-        found = find_losses(table)
+        found = find_losses(table, reads_rows=reads_rows)
         if not found:
             return found
         accepted = {lost.named.path: accepted_of(lost) for lost in found.files}
@@ -152,9 +155,11 @@ def _mend(storage: Storage, damaged: Damaged) -> AcceptedLoss:
     return replace(loss, reason=f"{path}: {damaged.reason}")
 
 
-def _find_damaged(snapshot: Snapshot, cut: frozenset[str]) -> Iterator[Damaged]:
+def _find_damaged(snapshot: Snapshot, cut: frozenset[str], *, reads_rows: bool) -> Iterator[Damaged]:
     """The files of the newest slices that cannot be read whole."""
-    ordering, named = ordering_of(snapshot.config, snapshot.load_schema()), snapshot.confirmed.named or NamedFiles()
+    schema, named = snapshot.load_schema(), snapshot.confirmed.named or NamedFiles()
+    ordering = ordering_of(snapshot.config, schema)
+    columns = with_meta_columns(schema).names if reads_rows and schema is not None else []
     for _, groups in walk_file_groups(snapshot.table.store_listing, snapshot.slicing):
         for group in groups:
             mine = {file.name: file for file in named.of(group.partition_path).get(group.file_id, ())}
@@ -162,7 +167,7 @@ def _find_damaged(snapshot: Snapshot, cut: frozenset[str]) -> Iterator[Damaged]:
                 unknown = NamedFile(file.name, file.partition_path, file.file_id, "", file.size_bytes)
                 told = mine.get(file.name, unknown)
                 found = (
-                    _damage_of_base(snapshot.storage, told, file.size_bytes)
+                    _damage_of_base(snapshot.storage, told, file.size_bytes, columns)
                     if isinstance(file, BaseFile)
                     else _damage_of_log(snapshot.storage, told, ordering, passes_over=file.path not in cut)
                 )
@@ -170,8 +175,8 @@ def _find_damaged(snapshot: Snapshot, cut: frozenset[str]) -> Iterator[Damaged]:
                     yield found
 
 
-def _damage_of_base(storage: Storage, file: NamedFile, size_bytes: int) -> Damaged | None:
-    reason = _why_closed(storage, file.path, size_bytes)
+def _damage_of_base(storage: Storage, file: NamedFile, size_bytes: int, columns: Sequence[str]) -> Damaged | None:
+    reason = _why_closed(storage, file.path, size_bytes, columns)
     if reason is None:
         return None
     end = file.size_bytes
@@ -180,10 +185,12 @@ def _damage_of_base(storage: Storage, file: NamedFile, size_bytes: int) -> Damag
     return Damaged(file, (), reason)
 
 
-def _why_closed(storage: Storage, path: str, size_bytes: int) -> str | None:
-    """Why a base file cannot be opened; None if it can."""
+def _why_closed(storage: Storage, path: str, size_bytes: int, columns: Sequence[str]) -> str | None:
+    """Why a base file cannot be opened, or these columns of it not be read; None if they can."""
     try:
         with StoredBaseFile(storage, path, size_bytes) as stored:
+            for _ in stored.read_stored(columns) if columns else ():
+                pass  # a page that is damaged raises
             return None if stored.footer.key_values else "its footer is empty"
     except FileNotFoundError:
         return None  # it was cleaned since

@@ -3,13 +3,19 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from command_line import said
+from engine import Engine
+from engine import rows as numbered
 
 from hudistream import (
     ArrowSink,
     CorruptFileError,
+    HudiError,
     HudiTable,
     InvalidConfigError,
     LostDataError,
@@ -259,3 +265,27 @@ def test_a_partition_path_that_is_gone_is_told(tmp_path):
     assert len(find_losses(path).files) == 1
     with ArrowSink(path, {}, key="id", partition_by="v", order_by="ts") as sink, pytest.raises(LostDataError):
         sink.write(rows(1, range(3)), batch_id=2)
+
+
+def test_a_base_file_with_a_damaged_page_is_found_by_reading_and_the_stream_goes_on(tmp_path, capsys):
+    """Footers do not show it; batches and deletes failed for good, and nothing helped."""
+    path = str(tmp_path / "t")
+    options = {"hoodie.datasource.write.operation": "upsert"}
+    engine = Engine(path, options)
+    engine.write(0, numbered(range(30), partition=lambda _: "p"))
+    [file] = Path(path, "p").glob("*.parquet")
+    chunk = pq.ParquetFile(file).metadata.row_group(0).column(8)
+    data = bytearray(file.read_bytes())
+    end = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size
+    data[end - 3] ^= 255
+    file.write_bytes(data)
+    with pytest.raises(HudiError, match="accept-loss PATH --read"):
+        engine.write(1, numbered(range(40), partition=lambda _: "p", v="new"))
+    engine.writer.stop()
+    assert "(--read reads rows, too)" in said(capsys, "accept-loss", path)
+    assert "differs from its checksum" in said(capsys, "accept-loss", path, "--read", code=1)
+    assert "accepted, and recorded" in said(capsys, "accept-loss", path, "--read", "--yes")
+    assert "base files can be read" in said(capsys, "accept-loss", path, "--read")
+    Engine(path, options).write(1, numbered(range(40), partition=lambda _: "p", v="new"))
+    assert len(read_table(path)) == 40
+    assert check(path, sample=None).is_sound

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from table.config.table_config import TableConfig, load_properties, update_properties
-from table.errors import TableHeldError
+from table.errors import CorruptFileError, TableHeldError
 from table.storage.interface import Storage
 
 MARK = "hudistream.changing"
@@ -81,8 +81,14 @@ class _HeldChange:
 def withdraw_change(storage: Storage) -> None:
     """Removes the mark of a process that does not hold the table any more. The caller has taken the lease.
 
+    Damaged properties have no mark: who changes them reads them before, and who makes them again leaves the mark out.
+
     Raises:
         StorageError: the store fails; nothing may be written before a later call succeeds.
     """
-    if MARK in (load_properties(storage) or {}):
+    try:
+        properties = load_properties(storage) or {}
+    except CorruptFileError:
+        return
+    if MARK in properties:
         update_properties(storage, {}, {MARK})

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from table import clock
+from table.config.held_change import MARK
 from table.config.properties import format_properties
 from table.config.properties_copy import COPY_FILE, read_whole
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, config_from_properties
@@ -108,6 +109,7 @@ def mend_properties(storage: Storage) -> list[Finding]:
         if why:
             refused.append(f"{path}: {why}")
             continue
+        properties = {key: value for key, value in properties.items() if key != MARK}
         changed = _without_lost_lists(storage, properties)
         _write(storage, format_properties(changed, clock.now_ms(), "Made again at"))
         log.warning("properties_made_again", table=storage.base_uri, source=path)

@@ -14,8 +14,9 @@ import pytest
 
 from hudistream import ArrowSink
 from table import CommitConflictError, CorruptFileError, check, cluster, create_savepoint, read_table
-from table.config.properties_copy import COPY_FILE
-from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load_table_config
+from table.config.held_change import MARK
+from table.config.properties_copy import COPY_FILE, read_whole
+from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load_properties, load_table_config
 from table.errors import TimelineMovedError
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
@@ -23,7 +24,7 @@ from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSetting
 from table.references.strays import delete_before_first_commit, find_referenced
 from table.services.archival.archival import archive
 from table.services.check.finding import Kind, Repair, Severity
-from table.services.check.properties import Evidence, find_contradiction
+from table.services.check.properties import Evidence, find_contradiction, mend_properties
 from table.services.compaction.compaction import compact
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
@@ -430,6 +431,18 @@ def test_lost_properties_are_told_and_made_again(tables, tmp_path, version, kind
     assert load_table_config(HudiTable.open(path).storage) == before
     assert rows_of(path) == wanted
     assert not write(path, 6, options_of(version, kind)).skipped
+
+
+def test_properties_are_made_again_without_the_mark_of_a_change(tables, tmp_path):
+    path = shutil.copytree(tables("8", "COPY_ON_WRITE"), str(tmp_path / "t"))
+    storage, copy = HudiTable.open(path).storage, Path(path, COPY_FILE)
+    assert not Path(path, BACKUP_FILE).exists()
+    copy.write_text(copy.read_text().replace("hoodie.table.name=", f"{MARK}=somebody\nhoodie.table.name="))
+    assert read_whole(storage, COPY_FILE)[MARK] == "somebody"
+    Path(path, PROPERTIES_FILE).write_bytes(b"")
+    with hold_table(storage, "repairs"):
+        assert mend_properties(storage)
+    assert MARK not in load_properties(storage)
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

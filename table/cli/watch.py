@@ -117,7 +117,8 @@ class Totals:
 
     def as_metrics(self) -> str:
         """The counters as Prometheus reads them from a file (text exposition format)."""
-        label = f'table="{self.table}"'
+        escaped = self.table.replace("\\", "\\\\").replace('"', '\\"')
+        label = f'table="{escaped}"'
         told = {
             "hudistream_commits_verified_total": ("Commits that were verified.", {label: self.commits}),
             "hudistream_commits_unsound_total": ("Commits in which something was wrong.", {label: self.unsound}),

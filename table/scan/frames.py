@@ -1,5 +1,6 @@
 """Rows as data frames of other libraries, for what gives its rows as an Arrow table."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import pyarrow as pa
@@ -7,14 +8,14 @@ import pyarrow as pa
 from table.extras import needs_extra
 
 
-class GivesFrames:
+class GivesFrames(ABC):
     """A query whose rows also come as a DataFrame of pandas or Polars."""
 
     __slots__ = ()
 
+    @abstractmethod
     def to_arrow(self) -> pa.Table:
         """All rows in memory."""
-        raise NotImplementedError
 
     def to_pandas(self, **options: Any) -> Any:
         """All rows as a pandas DataFrame.

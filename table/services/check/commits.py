@@ -204,11 +204,12 @@ def _find_files(
             by_path.setdefault(stat.partition_path, []).append(stat)
     for path, stats in by_path.items():
         entries = {entry.name: entry for entry in listing.list_files(path)}
-        there = [stat for stat in stats if stat.path.rpartition("/")[2] in entries]
-        lost += [stat for stat in stats if stat not in there]
-        some_bases, some_logs = parse_data_files(path, [entries[stat.path.rpartition("/")[2]] for stat in there])
+        by_name = {stat.path.rpartition("/")[2]: stat for stat in stats}
+        there = {name: stat for name, stat in by_name.items() if name in entries}
+        lost += [stat for name, stat in by_name.items() if name not in there]
+        some_bases, some_logs = parse_data_files(path, [entries[name] for name in there])
         bases, logs = [*bases, *some_bases], [*logs, *some_logs]
-        sizes = {stat.path: stat.file_size_bytes for stat in there}
+        sizes = {stat.path: stat.file_size_bytes for stat in there.values()}
         files: list[BaseFile | LogFile] = [*some_bases, *some_logs]
         for file in files:
             wanted = sizes[file.path]

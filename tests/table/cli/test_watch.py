@@ -6,6 +6,7 @@ import os
 import pytest
 from command_line import said
 from engine import Engine, rows
+from prometheus_client.parser import text_string_to_metric_families
 
 from table import clock
 from table.cli.main import main
@@ -105,3 +106,13 @@ def test_findings_stand_below_their_commit():
     totals.looked_s = 1.6e9
     assert dict(totals.kinds) == {"wrong_count": 1}
     assert 'hudistream_last_look_timestamp_seconds{table="/t"} 1600000000' in totals.as_metrics().splitlines()
+
+
+def test_counters_are_read_by_prometheus_whatever_the_path():
+    path = 'C:\\lake\\a "table"'
+    totals = Totals(path, commits=3, looked_s=1.6e9)
+    totals.kinds["missing_file"] = 2
+    read = {one.name: one for family in text_string_to_metric_families(totals.as_metrics()) for one in family.samples}
+    assert {one.labels["table"] for one in read.values()} == {path}
+    assert read["hudistream_commits_verified_total"].value == 3
+    assert read["hudistream_findings_total"].labels["kind"] == "missing_file"

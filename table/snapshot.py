@@ -105,6 +105,11 @@ class Snapshot:
             self._listing = MetadataListing(self.storage, writes) if keeps else self.table.listing
         return self._listing
 
+    @property
+    def listed(self) -> Timeline:
+        """The active timeline as it was listed, with the instants after `as_of`."""
+        return self._whole
+
     @cached_property
     def cleans(self) -> frozenset[str]:
         """Instant times of all completed cleans, those after `as_of` included."""

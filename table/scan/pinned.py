@@ -2,7 +2,9 @@
 
 A clean reads the pins after its own plan is durable (rule 10 of docs/concepts/safety.md). So either the clean sees the
 pin or the reader sees the clean. A clean that is requested after the pin was written respects it, and the reader finds
-the cleans that were requested before.
+the cleans that were requested before. It finds those that deleted files before the folders were listed, too: the
+timeline is listed before the folders and after them. Where the timeline has moved on so far that cleans may have been
+archived in between, the reader plans again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +17,9 @@ from table.errors import InvalidConfigError, StorageError, TimelineMovedError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.storage.interface import Storage
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import find_instant
+from table.timeline.change import Change
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.clean import CleanPlan, decode_clean_metadata, decode_clean_plan
 from table.timeline.pins import Pin, delete_pin, fresh_pin, is_cleaned_here, write_pin
@@ -42,6 +46,13 @@ class Pinnable(Protocol):
     @property
     def cleans(self) -> frozenset[str]:
         """Instant times of the cleans that were completed when the timeline was listed."""
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """What the plan was made from."""
+
+    def loses_to(self, clean: CleanPlan, *, is_new: bool) -> bool:
+        """Whether a clean may have deleted files of the snapshot before the folders were listed."""
 
 
 Plan = TypeVar("Plan", bound=Pinnable)
@@ -117,15 +128,17 @@ def plan_pinned(table: HudiTable, plan: Callable[[], Plan], lifetime_s: int) -> 
     for attempt in range(_TRIES):
         try:
             made = plan()
-        except TimelineMovedError:  # an instant was archived after the listing: there is a newer snapshot
-            if attempt + 1 == _TRIES:
+        except (TimelineMovedError, StorageError) as error:
+            # an instant was archived after the listing, or a file cleaned: there is a newer snapshot
+            is_newer = isinstance(error, TimelineMovedError) or isinstance(error.__cause__, FileNotFoundError)
+            if not is_newer or attempt + 1 == _TRIES:
                 raise
             continue
-        is_pinned = lifetime_s > 0 and bool(made.slices) and bool(made.seen)
-        if not is_pinned or not is_cleaned_here(storage):
+        if not made.seen:
             return made, HeldPin(storage)
-        held, is_whole = _write_pins(storage, made.seen, lifetime_s)
-        if not is_whole or not _is_chosen_by_clean(table, made):
+        is_pinned = lifetime_s > 0 and bool(made.slices) and is_cleaned_here(storage)
+        held, is_whole = _write_pins(storage, made.seen, lifetime_s) if is_pinned else (HeldPin(storage), False)
+        if not _is_cleaned_meanwhile(table, made, is_pinned=is_whole):
             return made, held
         held.release()
     raise InvalidConfigError(
@@ -174,14 +187,21 @@ def _tell_once(table: str, reason: str) -> None:
     )
 
 
-def _is_chosen_by_clean(table: HudiTable, plan: Pinnable) -> bool:
-    """Whether a clean that may not have seen the pin names a file of the plan."""
-    wanted = {file.path for found in plan.slices for file in found.files}
+def _is_cleaned_meanwhile(table: HudiTable, plan: Pinnable, *, is_pinned: bool) -> bool:
+    """Whether a clean deleted files of the snapshot before they were listed, or names some that its pin protects."""
+    wanted = {file.path for found in plan.slices for file in found.files} if is_pinned else set()
     timeline = table.load_timeline()
+    before = plan.snapshot.listed if plan.snapshot is not None else timeline
+    if not Change.between(before.committed_times, timeline.committed_times).is_gapless:
+        return True
+    known = {instant.time for instant in before if instant.action is Action.CLEAN}
     for instant in timeline:
         if instant.action is Action.CLEAN and instant.time not in plan.cleans:
             chosen = _load_plan(table.storage, instant)
-            if chosen is not None and not wanted.isdisjoint(_files_of(table.storage, chosen)):
+            if chosen is None:
+                continue
+            is_new = instant.time not in known
+            if not wanted.isdisjoint(_files_of(table.storage, chosen)) or plan.loses_to(chosen, is_new=is_new):
                 return True
     return False
 

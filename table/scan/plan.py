@@ -17,6 +17,7 @@ from table.metadata_table.read_statistics import load_ranges
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.bounded_slices import boundable_columns, slice_guarantee
 from table.scan.change_range import ChangeRange
+from table.scan.cleaned_meanwhile import lost_to
 from table.scan.hidden_floats import HiddenFloats, find_hidden
 from table.scan.partition_guarantee import guarantees_below, partition_guarantee
 from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
@@ -25,6 +26,7 @@ from table.schema.avro_schema import META_FIELDS, RECORD_KEY, relaxed, with_meta
 from table.snapshot import Snapshot
 from table.storage.at_once import each_at_once
 from table.storage.interface import Storage
+from table.timeline.metadata.clean import CleanPlan
 from table.view.file_group import FileSlice
 
 # a reader rarely needs the same footers again, so no cache outlives the plan
@@ -72,6 +74,7 @@ class ScanPlan:
         changes: the commits whose rows are wanted; None means all.
         cleans: instant times of the cleans that were completed when the timeline was listed.
         snapshot: what it was planned from; None where a part of the scan was sent to another process.
+        listed: the slices that the folders showed, before any was pruned; none where a part was sent.
     """
 
     context: SliceContext
@@ -84,6 +87,22 @@ class ScanPlan:
     changes: ChangeRange | None = None
     cleans: frozenset[str] = frozenset()
     snapshot: Snapshot | None = None
+    listed: tuple[FileSlice, ...] = ()
+
+    def loses_to(self, clean: CleanPlan, *, is_new: bool) -> bool:  # noqa: ARG002 names tell, whenever it was requested
+        """Whether a clean deletes a file that the snapshot shows and the folders did not (pure).
+
+        Args:
+            clean: not completed when the timeline was listed.
+            is_new: whether it was not even requested then.
+        """
+        return lost_to(clean, self.listed, self.context.committed, self._is_wanted) is not None
+
+    def _is_wanted(self, partition_path: str) -> bool:
+        if self.predicate is None:
+            return True
+        known = partition_guarantee(self.context.table.config, self.schema, partition_path)
+        return bool(which_may_hold(self.predicate.expression, [known], self.schema))
 
     @property
     def seen(self) -> tuple[str, ...]:
@@ -153,6 +172,7 @@ def plan_scan(  # noqa: PLR0913 the fields of a `Scan`
     names = checked_names(columns, schema, meta_columns=meta_columns)
     predicate = None if where is None else predicate_of(table.config, where, schema)
     slices, pruning = _slices_of(snapshot, schema, predicate, lists_all=lists_all, confirms=confirms)
+    listed = tuple(slices)
     if since is not None:
         predicate = changes.restrict(predicate) if changes is not None else predicate
         slices, pruning = _only_changed(slices, changes, pruning)
@@ -164,7 +184,9 @@ def plan_scan(  # noqa: PLR0913 the fields of a `Scan`
         slices, pruning = _prune_by_keys(table.storage, slices, predicate.keys, pruning)
     seen = max(snapshot.timeline.committed_times, default=None)
     context = SliceContext(table, snapshot.committed, stored)
-    return ScanPlan(context, schema, names, predicate, tuple(slices), seen, pruning, changes, snapshot.cleans, snapshot)
+    return ScanPlan(
+        *(context, schema, names, predicate, tuple(slices), seen, pruning, changes, snapshot.cleans, snapshot, listed)
+    )
 
 
 def predicate_of(config: TableConfig, where: Where, schema: pa.Schema) -> Predicate:

@@ -4,10 +4,17 @@ A client reads its credentials once: from the options, the environment or a file
 replaced there by others while a sink lives, and the client would send the expired ones for good.
 """
 
+import errno
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import fsspec
+
+from table.storage.versions import REQUEST_TIMEOUT_S
+
+_SENDING = {"pipe_file", "call_s3"}
+_REPEATED = {"pipe_file"}  # may reach the store twice: a creation is known by its mark (`table.storage.creation`)
+_SENT_EACH_S = 256 * 1024
 
 _ANEW: dict[str, Any] = {}  # token of fsspec's instance -> the instance that was opened in its place
 
@@ -51,6 +58,41 @@ def open_anew(protocol: str, options: Mapping[str, Any], expired: Any) -> Any:
         newest = _open(protocol, {**options, "skip_instance_cache": True})
         _ANEW[backend_token(protocol, options)] = newest
     return newest
+
+
+class Answered:
+    """A backend for S3 whose requests with a body end, also where the connection has died without a sign.
+
+    The client asks the store whether it may send a body (``Expect: 100-continue``), and waits for that word without
+    any limit of time: neither ``read_timeout`` nor a retry ends it. Here a file or a part is sent once more, on another
+    connection. Other requests end by the client's own limits.
+
+    Args:
+        fs: of s3fs; all else of it is passed through.
+    """
+
+    def __init__(self, fs: Any) -> None:
+        self._fs = fs
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._fs, name)
+        if name not in _SENDING:
+            return found
+
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            from fsspec.exceptions import FSTimeoutError  # noqa: PLC0415 loads asyncio
+
+            sent = sum(len(given) for given in (*args, *kwargs.values()) if isinstance(given, bytes | memoryview))
+            timeout_s = REQUEST_TIMEOUT_S + sent / _SENT_EACH_S
+            for is_last in (name not in _REPEATED and args[:1] != ("upload_part",), True):
+                try:
+                    return found(*args, **kwargs, timeout=timeout_s)
+                except FSTimeoutError as error:
+                    if is_last:
+                        raise OSError(errno.ETIMEDOUT, f"no answer within {timeout_s:.0f} s") from error
+            return None
+
+        return ask
 
 
 def sent_key(fs: Any) -> str | None:

@@ -23,7 +23,7 @@ from fsspec.spec import AbstractBufferedFile
 
 from table import clock
 from table.errors import HudiError, InvalidConfigError, StorageError
-from table.storage.backend import backend_token, open_anew, open_backend, sent_key
+from table.storage.backend import Answered, backend_token, open_anew, open_backend, sent_key
 from table.storage.byte_ranges import ByteRange, joined_ranges
 from table.storage.creation import create_if_absent
 from table.storage.entries import info_of_entry
@@ -116,12 +116,12 @@ class FsspecStorage(Storage):
         fs, full = self._fs, self._full(path)
         try:
             try:
-                return call(fs, full)
+                return call(self._answered(fs), full)
             except Exception as error:
                 if not are_expired(error):
                     raise
                 fs = open_anew(self.protocol, self.options, fs)
-                return call(fs, full)
+                return call(self._answered(fs), full)
         except (FileExistsError, HudiError):
             raise
         except Exception as error:
@@ -129,6 +129,9 @@ class FsspecStorage(Storage):
             if is_answer and verb not in _CREATES:
                 raise
             raise self._failed(verb, path, error, fs) from error
+
+    def _answered(self, fs: Any) -> Any:
+        return Answered(fs) if self._is_s3 else fs
 
     def _failed(self, verb: str, path: str, error: Exception, fs: Any) -> StorageError:
         reach = reach_of(self.protocol, self.root, self.options, os.environ, sent_key(fs))

@@ -25,6 +25,7 @@ from table.schema.avro_schema import META_COLUMNS
 from table.snapshot import Snapshot
 from table.storage.at_once import each_at_once
 from table.storage.interface import FileInfo, join
+from table.timeline.metadata.clean import CleanPlan
 from table.view.file_group import FileSlice, LogFile, parse_data_files
 
 
@@ -39,6 +40,7 @@ class FeedPlan:
         until: where it ends, inclusive.
         seen: request times of the last writes that the snapshots between the steps show, oldest first.
         cleans: instant times of the cleans that were completed when the timeline was listed.
+        snapshot: what it was planned from.
     """
 
     shown: pa.Schema
@@ -47,6 +49,16 @@ class FeedPlan:
     until: str | None = None
     seen: tuple[str, ...] = ()
     cleans: frozenset[str] = frozenset()
+    snapshot: Snapshot | None = None
+
+    def loses_to(self, clean: CleanPlan, *, is_new: bool) -> bool:
+        """Whether a clean may delete versions from before a step, which make the difference of update and insert (pure).
+
+        Args:
+            clean: not completed when the timeline was listed.
+            is_new: whether it was not even requested then. Of older ones the names of their files tell enough.
+        """
+        return is_new and bool(self.seen) and (clean.earliest is None or clean.earliest[0] > self.seen[0])
 
     @property
     def slices(self) -> tuple[FileSlice, ...]:
@@ -104,9 +116,9 @@ def plan_feed(
     planner = _Planner(snapshot, stored, reading)
     parts = [part for step in steps for part in planner.parts_of(step)]
     if not steps:
-        return FeedPlan(shown, cleans=snapshot.cleans)
+        return FeedPlan(shown, cleans=snapshot.cleans, snapshot=snapshot)
     ends = (steps[0].since, steps[-1].until)
-    return FeedPlan(shown, tuple(parts), *ends, planner.seen, snapshot.cleans)
+    return FeedPlan(shown, tuple(parts), *ends, planner.seen, snapshot.cleans, snapshot)
 
 
 class _Planner:

@@ -28,6 +28,7 @@ from table.version import VERSION
 # schemes that Hudi knows to create a file only if it is absent (StorageSchemes)
 _SCHEMES = ("file", "hdfs", "dfs", "hopsfs", "viewfs")
 _NAME = "lock"
+_RELEASES, _RELEASES_AGAIN_S = 3, 0.1
 
 log = get_logger("hudistream.lock")
 
@@ -183,12 +184,22 @@ class FilesystemLock(PatientLock):
         return True
 
     def _take(self, deadline: Deadline) -> Grip | None:  # noqa: ARG002 Hudi looks once per attempt, too
+        self._release_left()
         grip = FilesystemGrip(self)
-        if self.path.create(grip.content):
-            return grip
-        if (self._break_dead() or self._delete_expired()) and self.path.create(grip.content):
-            return grip
-        return None
+        try:
+            is_taken = self.path.create(grip.content) or (
+                (self._break_dead() or self._delete_expired()) and self.path.create(grip.content)
+            )
+        except StorageError:
+            grip.leave()
+            raise
+        return grip if is_taken else None
+
+    def _release_left(self) -> None:
+        """Releases again what this process could not release: its file names a living process that holds nothing."""
+        left = _LEFT.get(self.place, [])
+        while left:
+            left.pop().release()
 
     def _break_dead(self) -> bool:
         """Removes a file whose process ran on this machine and has ended; a lease is taken over by the same rule."""
@@ -253,6 +264,7 @@ class FilesystemGrip:
     def __init__(self, lock: FilesystemLock) -> None:
         self._lock = lock
         self._began_s = clock.monotonic_s()
+        self._may_be_gone = False
         now_ms = clock.now_ms()
         created: datetime = clock.to_datetime(now_ms, "LOCAL")
         self.content = LockInfo(
@@ -293,9 +305,31 @@ class FilesystemGrip:
         """Deletes the file if it is ours. A file that may have expired is left to the next writer.
 
         Raises:
-            StorageError: the file could not be deleted.
+            StorageError: the file could not be deleted; this process tries it again before it takes the lock.
         """
-        if self._may_be_replaced or self._lock.path.read() != self.content:
+        for number in range(_RELEASES):
+            if number:
+                clock.sleep_s(_RELEASES_AGAIN_S)
+            try:
+                return self._release()
+            except StorageError:
+                if number + 1 == _RELEASES:
+                    self.leave()
+                    raise
+        return None
+
+    def _release(self) -> None:
+        data = None if self._may_be_replaced else self._lock.path.read()
+        if data == self.content:
+            self._may_be_gone = True  # also where the answer is lost
+            self._lock.path.delete()
+        elif not self._may_be_gone:
             log.warning("lock_was_taken_over", lock=self._lock.place)
-            return
-        self._lock.path.delete()
+
+    def leave(self) -> None:
+        """Remembers that the file may be there although nobody holds the lock."""
+        self._may_be_gone = True  # it may never have been created
+        _LEFT.setdefault(self._lock.place, []).append(self)
+
+
+_LEFT: dict[str, list[FilesystemGrip]] = {}  # by the place of the lock, for all locks of this process

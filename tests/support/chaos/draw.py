@@ -4,9 +4,11 @@ import random
 from dataclasses import asdict, dataclass
 
 WRITERS = ("A", "B")
+GUEST = "C"
 PARTITIONS = 3
 OWN_KEYS = 30
 SHARED_KEYS = 8
+GUEST_KEYS = 12
 CLUSTERS = ("none", "inline", "beside")
 LOCKS = {
     "filesystem": {"hoodie.write.lock.provider": "filesystem"},
@@ -44,6 +46,7 @@ class Drawn:
     readers: int
     clusters: str
     vandal: bool = False
+    toxic: bool = False
 
     def describe(self):
         """One line for the story."""
@@ -58,6 +61,7 @@ class Drawn:
                 f"clusterings {self.clusters}",
                 f"{self.operators} operators",
                 *(["a vandal"] if self.vandal else []),
+                *(["toxics"] if self.toxic else []),
                 "s3" if self.storage else "disk",
             ]
         )
@@ -158,6 +162,12 @@ def batch(drawn, writer, number):
     if luck.random() < 0.5:
         keys.update(dict.fromkeys(luck.sample(shared_keys(), 2), False))
     return "upsert", keys
+
+
+def guest_batch(drawn, number):
+    """{key: whether it is deleted} of a write of the guest."""
+    luck = random.Random(f"guest {drawn.seed} {number}")
+    return {f"{GUEST}-{key}": luck.random() < 0.25 for key in luck.sample(range(GUEST_KEYS), luck.randint(1, 4))}
 
 
 def batch_kind(drawn, writer, number):

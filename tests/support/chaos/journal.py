@@ -17,7 +17,7 @@ class Journal:
 
     def tell(self, what, **more):
         """Appends a line."""
-        line = json.dumps({"at": round(time.time(), 3), "what": what, **more}) + "\n"
+        line = json.dumps({"at": time.time(), "what": what, **more}) + "\n"
         os.write(self._file, line.encode())
         os.fsync(self._file)
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from chaos.draw import WRITERS, batch, first_rows, shared_keys
+from chaos.draw import GUEST, WRITERS, batch, first_rows, shared_keys
 
 
 class Model:
@@ -62,13 +62,14 @@ class Model:
             for key, row in self._shared[writer][count].items():
                 expected[key] = max(expected[key], row)
         shared = {key: row for key, row in found.items() if key in _SHARED}
-        strangers = [key for key in found if key not in _SHARED and not key.startswith(("A-", "B-"))]
+        strangers = [key for key in found if key not in _SHARED and not key.startswith(_OF_WRITERS)]
         if shared != expected or strangers:
             return f"shared rows, {visible}: {'; '.join([*_differ(shared, expected), *strangers])}", None
         return None, visible
 
 
 _SHARED = frozenset(shared_keys())
+_OF_WRITERS = tuple(f"{writer}-" for writer in (*WRITERS, GUEST))  # the guest's rows are the history's to explain
 
 
 def _differ(found, expected):

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from chaos.draw import WRITERS
+from chaos.draw import GUEST, WRITERS
 
 SUPPORT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 90
@@ -20,7 +20,7 @@ class Actor:
 
     Args:
         folder: of the world.
-        module: ``writer``, ``upkeep``, ``read`` or ``verify``.
+        module: ``writer``, ``guest``, ``upkeep``, ``read``, ``verify`` or ``vandal``.
         name: of its journal.
     """
 
@@ -77,6 +77,7 @@ def run_processes(drawn, folder):
         json.dump(drawn.to_json(), file)
     _run(folder, "writer", "first")
     writers = [Actor(folder, "writer", name) for name in WRITERS]
+    guest = Actor(folder, "guest", GUEST)
     operators = [Actor(folder, "upkeep", f"operator-{number}") for number in range(drawn.operators)]
     readers = [Actor(folder, "read", f"reader-{number}") for number in range(drawn.readers)]
     readers.append(Actor(folder, "verify", "verifier"))
@@ -84,14 +85,15 @@ def run_processes(drawn, folder):
     luck, until = random.Random(f"monkey {drawn.seed}"), time.time() + drawn.seconds
     while time.time() < until:
         time.sleep(luck.uniform(0.2, 1.2))
-        victim = luck.choice([*writers, *writers, *operators])
+        victim = luck.choice([*writers, *writers, guest, *operators])
         if luck.random() < 0.5:
             victim.kill_for(luck.choice([0, 0, 0.5, 1.5]))
         else:
             victim.stop_for(luck.choice([0.5, 1.5, 3.0, 5.0]))
     over = time.time()
     Path(drawn.journals, "over").touch()
-    findings = [f"{actor.name} did not end" for actor in [*vandals, *writers, *operators, *readers] if not actor.wait()]
+    actors = [*vandals, *writers, guest, *operators, *readers]
+    findings = [f"{actor.name} did not end" for actor in actors if not actor.wait()]
     for writer in writers:
         writer.down.append((over, time.time() + 1.5))  # an operator may take its time, and the writers have ended
     last = [subprocess.Popen([*_command(folder, "writer", name), "last"], env=_environment()) for name in WRITERS]

@@ -6,17 +6,22 @@ import os
 import sys
 import traceback
 
+from bad_disk import spoil_disk
 from chaos.draw import Drawn
 
 
 def begin():
-    """The world that the command line names, and the process's name. Silences the log."""
+    """The world that the command line names, and the process's name. Silences the log, and spoils a toxic world's disk."""
     import structlog
 
     logging.disable(logging.CRITICAL)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     with open(sys.argv[1]) as file:
-        return Drawn(**json.load(file)), sys.argv[2]
+        drawn, name = Drawn(**json.load(file)), sys.argv[2]
+    is_witness = name in ("first", "judge") or len(sys.argv) > 3
+    if drawn.toxic and not drawn.storage and not is_witness:
+        spoil_disk(f"{drawn.seed} {name} {os.getpid()}", share=0.008)
+    return drawn, name
 
 
 def is_over(drawn):

@@ -17,10 +17,12 @@ def read_rows(drawn):
     return [(row["id"], row["ts"], row["v"], row["p"]) for row in rows]
 
 
-def look(drawn, model, seen):
-    """(violation, what is visible) of one snapshot. `seen`: what an earlier one showed."""
+def look(drawn, journal, model, seen):
+    """(violation, what is visible) of one snapshot, which the journal gets. `seen`: what an earlier one showed."""
     least = {writer: Progress(drawn.journals, writer).acknowledged for writer in WRITERS}
+    began = time.time()
     rows = read_rows(drawn)
+    journal.tell("snapshot", began=began, rows=[(row[0], row[2]) for row in rows])
     most = {}
     for writer in WRITERS:
         after = Progress(drawn.journals, writer)
@@ -35,7 +37,7 @@ def follow(drawn, name):
     while not is_over(drawn):
         began = time.time()
         try:
-            violation, visible = look(drawn, model, seen)
+            violation, visible = look(drawn, journal, model, seen)
         except Exception as error:
             tell_error(journal, "read", error, began=began)
         else:
@@ -59,7 +61,7 @@ def judge_last(drawn, name):
                 work(drawn)
             except Exception as error:
                 tell_error(journal, work.__name__, error)
-        violation, visible = look(drawn, model, dict.fromkeys(WRITERS, 0))
+        violation, visible = look(drawn, journal, model, dict.fromkeys(WRITERS, 0))
         if violation:
             journal.tell("violation", text=f"{stage}: {violation}")
             return

@@ -7,13 +7,16 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bad_network import bad_network
 from chaos.draw import WRITERS, draw
+from chaos.explain import explain_world
 from chaos.journal import read_journal
 from chaos.monkey import run_processes
 
@@ -41,12 +44,15 @@ def run_world(seed, results, storage=None, base=None, **fixed):
     findings, down = run_processes(drawn, folder)
     findings += list(_findings(folder, journals, has_vandal=drawn.vandal))
     gaps = {writer: longest_gap(read_journal(journals, writer), down[writer]) for writer in WRITERS}
-    if drawn.several and not drawn.vandal:
+    unexplained, told = explain_world(drawn, _names(journals), damaged_times(read_journal(journals, "vandal")))
+    findings += [f"history: {unexplained}"] if unexplained else []
+    if drawn.several and not drawn.vandal and not drawn.toxic:
         findings += [
             f"{w} was starved: {s:.1f} s without a batch" for w, s in gaps.items() if s > STARVED_S[storage is not None]
         ]
     done = {
         "batches": {w: sum(one["what"] == "acknowledged" for one in read_journal(journals, w)) for w in WRITERS},
+        "guest": told,
         "longest_gap_s": {writer: round(seconds, 1) for writer, seconds in gaps.items()},
         "damaged": sum(one["what"] == "damaged" for one in read_journal(journals, "vandal")),
         "verified": sum(one["what"] == "verified" for one in read_journal(journals, "verifier")),
@@ -114,6 +120,7 @@ def main():
     arguments.add_argument("--store", choices=["disk", "s3"], default="disk")
     arguments.add_argument("--first", type=int, default=1)
     arguments.add_argument("--vandal", action="store_true", help="somebody damages files, and brings them back")
+    arguments.add_argument("--toxic", action="store_true", help="the disk or the network fails in the ways that they do")
     arguments.add_argument("--seeds", help="these alone, such as 5,8")
     arguments.add_argument("--results", default="build/chaos")
     arguments.add_argument("--report", help="adds totals to this JSON file")
@@ -121,10 +128,11 @@ def main():
     chosen = [int(seed) for seed in given.seeds.split(",")] if given.seeds else None
     # a batch compares the files of commits that are on the timeline: they stay there for longer than a file is damaged
     fixed = {"vandal": True, "keep_least": 40, "keep_most": 50} if given.vandal else {}
+    fixed |= {"toxic": True} if given.toxic else {}
     started_s, worlds, batches, snapshots, damaged, failed = time.monotonic(), 0, 0, 0, 0, {}
-    verified = 0
+    verified, guest = 0, Counter()
     with ExitStack() as stack:
-        storage = stack.enter_context(_s3()) if given.store == "s3" else None
+        storage = stack.enter_context(_s3(given.toxic)) if given.store == "s3" else None
         seed = given.first
         while chosen or (not given.seeds and time.monotonic() - started_s < given.minutes * 60):
             if chosen:
@@ -132,6 +140,7 @@ def main():
             drawn, findings, done = run_world(seed, given.results, storage, **fixed)
             worlds, batches = worlds + 1, batches + sum(done["batches"].values())
             verified += done["verified"]
+            guest.update(done["guest"])
             snapshots, damaged = snapshots + done["snapshots"], damaged + done["damaged"]
             print(f"{'FOUND' if findings else 'holds'} {seed}: {drawn.describe()}; {json.dumps(done)}", flush=True)
             for finding in findings:
@@ -140,8 +149,9 @@ def main():
                 failed[seed] = findings
             seed += 1
     told = {"store": given.store, "first": given.first, "worlds": worlds, "batches": batches, "snapshots": snapshots}
-    told["verified commits"] = verified
+    told |= {"verified commits": verified, "guest was told": dict(sorted(guest.items()))}
     told |= {"damaged": damaged} if given.vandal else {}
+    told["beside"] = ["a vandal"] * given.vandal + ["toxics"] * given.toxic
     told["findings"] = failed
     print(json.dumps({**told, "findings": len(failed)}))
     if given.report:
@@ -151,16 +161,28 @@ def main():
 
 def _report(path, told):
     known = json.loads(path.read_text()) if path.exists() else {}
-    name = f"{told.pop('store')}{' with a vandal' if 'damaged' in told else ''}"
+    name = told.pop("store") + "".join(f" with {beside}" for beside in told.pop("beside"))
     path.write_text(json.dumps({**known, name: told}, indent=1) + "\n")
 
 
 @contextmanager
-def _s3():
+def _s3(toxic):
     from s3_server import s3_options
 
-    with s3_options() as options:
+    with s3_options() as options, ExitStack() as stack:
+        if toxic:
+            options = stack.enter_context(_through_bad_network(options))
         yield "s3a://lake", options
+
+
+@contextmanager
+def _through_bad_network(options):
+    port = int(options["client_kwargs"]["endpoint_url"].rpartition(":")[2])
+    with bad_network(port, share=0.004) as network:
+        client = {**options["client_kwargs"], "endpoint_url": f"http://127.0.0.1:{network.port}"}
+        # a half-open connection is given up after this time
+        yield {**options, "client_kwargs": client, "config_kwargs": {"read_timeout": 4, "connect_timeout": 2}}
+        print(json.dumps(network.happened))
 
 
 if __name__ == "__main__":

@@ -204,6 +204,53 @@ def test_a_creation_without_an_answer_is_settled_by_reading(storage, time, had_e
         held.check()
 
 
+class Unwilling(FaultyStorage):
+    """Fails the next calls of one name, with or without their effect."""
+
+    def __init__(self, storage, call, times, had_effect):
+        super().__init__(storage, Fuse())
+        self._failing, self.left, self._had_effect = call, times, had_effect
+
+    def _call(self, name, *args, **kwargs):
+        if name == self._failing and self.left:
+            self.left -= 1
+            if self._had_effect:
+                super()._call(name, *args, **kwargs)
+            raise StorageError("no answer")
+        return super()._call(name, *args, **kwargs)
+
+
+@pytest.mark.parametrize("had_effect", [False, True], ids=["without effect", "with effect"])
+@pytest.mark.parametrize("times", [1, 3, 5])
+@pytest.mark.parametrize("call", ["read", "_delete"])
+def test_a_release_that_fails_is_repeated_also_by_whoever_of_the_process_comes_next(
+    storage, file, time, call, times, had_effect, logs
+):
+    with make_lock(unwilling := Unwilling(storage, call, 0, had_effect), NEVER).hold():
+        unwilling.left = times
+    assert file.exists() is (times >= 3 and not (call == "_delete" and had_effect))
+    with make_lock(unwilling, NEVER).hold() as held:  # another lock object: a sink that was made anew
+        held.check()
+    assert not file.exists()
+    assert "lock_was_taken_over" not in str(logs)
+
+
+@pytest.mark.parametrize("had_effect", [False, True], ids=["without effect", "with effect"])
+def test_a_creation_whose_outcome_stayed_unknown_keeps_nobody_out(storage, file, time, had_effect):
+    class Silent(Unwilling):
+        def list_dir(self, path):
+            if self.left:
+                raise StorageError("no answer")
+            return super().list_dir(path)
+
+    silent = Silent(storage, "create_exclusive", 100, had_effect)
+    with pytest.raises(StorageError), make_lock(silent, NEVER).hold():
+        pass
+    silent.left = 0
+    with make_lock(storage, NEVER).hold() as held:
+        held.check()
+
+
 def test_it_tells_people_what_it_is_and_can_be_broken(storage, file, time):
     lock = make_lock(storage, EXPIRES)
     assert lock.is_shared_between_processes

@@ -55,7 +55,7 @@ from table.metadata_table.statistics import (
 )
 from table.schema.avro_schema import from_avro, without_meta_columns
 from table.storage.at_once import each_at_once
-from table.storage.interface import Storage, join
+from table.storage.interface import FileInfo, Storage, join
 from table.timeline.active_timeline import begin_instant, create_settled, load_timeline
 from table.timeline.instant import Action, State
 from table.timeline.layout import layout_of, name_instant
@@ -266,7 +266,7 @@ class _Delta:
             raise UnsupportedTableError("it has a later timeline layout than the table")
         self._found = timeline.find(time, Action.DELTA_COMMIT)
         # in layout 1 the names of log files hold their slice, and are counted within it
-        self._slice_time = self._completion_time or self._place(FILES, FILE_ID)[0]
+        self._slice_time = self._completion_time or self._place(FILES, FILE_ID, own.list_files())[0]
 
     def write(self, new: _NewRecords, known: Mapping[str, int]) -> Mapping[str, int]:
         """Writes log files and instant, unless another process has.
@@ -285,30 +285,43 @@ class _Delta:
         if self._found is not None and self._found.is_completed:
             return known
         counts = dict(known)
+        unknown = [index for index in new.indexes if index not in counts]
+        names = unknown if self._named else [FILES, *new.indexes]
+        listed = dict(zip(names, each_at_once(self._own.storage, self._own.list_files, names), strict=True))
+        counts |= {index: count_groups(listed[index]) for index in unknown}
+        # a write without files has a delta commit, too: readers see by it that the lists know the write
+        logs = [self._place_log(*group, records, listed) for group, records in new.by_group(counts).items()]
         requested = name_instant(self._own.layout, self._time, Action.DELTA_COMMIT, State.REQUESTED)
         self._own.storage.create_exclusive(requested.path, b"", durable=True)
         begun = begin_instant(self._own.storage, requested)
-        unknown = [index for index in new.indexes if index not in counts]
-        counts |= {index: count_groups(self._own.list_files(index)) for index in unknown}
-        # a write without files has a delta commit, too: readers see by it that the lists know the write
-        groups = new.by_group(counts).items()
-        stats = tuple(each_at_once(self._own.storage, lambda group: self._write_log(*group[0], group[1]), groups))
+        stats = tuple(each_at_once(self._own.storage, self._write_log, logs))
         metadata = CommitMetadata(stats, "UPSERT_PREPPED")
         completed = begun.to(State.COMPLETED, self._completion_time)
         # another process may have completed it with log files of another version: either content is right
         create_settled(self._own.storage, completed.path, self._own.layout.encode_commit(metadata))
         return counts
 
-    def _write_log(self, index: str, number: int, records: GroupRecords) -> WriteStat:
+    def _place_log(
+        self, index: str, number: int, records: GroupRecords, listed: Mapping[str, list[FileInfo]]
+    ) -> "_PlacedLog":
+        """Where a log file goes. Layout 1 names the slice, which is decided before the request.
+
+        A process that stands still after it finds another slice if the metadata table was made anew meanwhile: the new
+        one begins after the action, so that its readers pass over a log file of the earlier slice.
+        """
+        file_id = file_id_of(index, number)
+        base, first = (self._slice_time, 1) if self._named else self._place(index, file_id, listed[index])
+        return _PlacedLog(index, file_id, base, first, records)
+
+    def _write_log(self, log: "_PlacedLog") -> WriteStat:
         """Writes a log file, or finds it. A file of the same instant with other content stays: both are read."""
-        file_id, data = file_id_of(index, number), self._encode(index, records)
-        base, first = self._place(index, file_id) if not self._named else (self._slice_time, 1)
-        at = self._time if self._named else base
+        data = self._encode(log.index, log.records)
+        at = self._time if self._named else log.base
         token = log_write_token(_TASK, self._time, has_deletes=True)
-        for version in range(first, first + _TRIES):
-            name = str(LogFileName(file_id, at, version, token))
-            if create_settled(self._own.storage, join(index, name), data) == data:
-                return _stat(index, file_id, name, base, records, len(data))
+        for version in range(log.version, log.version + _TRIES):
+            name = str(LogFileName(log.file_id, at, version, token))
+            if create_settled(self._own.storage, join(log.index, name), data) == data:
+                return _stat(log, name, len(data))
         raise UnsupportedTableError(f"{_TRIES} log files of {self._time} were written by others")
 
     def _encode(self, index: str, records: GroupRecords) -> bytes:
@@ -322,12 +335,11 @@ class _Delta:
             blocks.append(LogBlock(BlockType.DELETE, header, encode_deletes(keys, index, pa.table({}))))
         return b"".join(map(encode_block, blocks))
 
-    def _place(self, index: str, file_id: str) -> tuple[str, int]:
+    def _place(self, index: str, file_id: str, entries: list[FileInfo]) -> tuple[str, int]:
         """Layout 1: the slice of the delta commit's log file, and the version with which its files begin.
 
         Where the file exists, both are in its name.
         """
-        entries = self._own.list_files(index)
         logs = [log for log in parse_data_files(index, entries)[1] if log.file_id == file_id]
         written = [log for log in logs if may_be_of_instant(log.write_token, self._time)]
         base = max((log.base_instant_time for log in written), default="")
@@ -362,15 +374,26 @@ class _Delta:
             raise UnsupportedTableError(f"a compaction passed the delta commit {self._time}")
 
 
-def _stat(index: str, file_id: str, name: str, base_instant_time: str, records: GroupRecords, size: int) -> WriteStat:
+@dataclass(frozen=True)
+class _PlacedLog:
+    """A log file that is to be written: its slice begins at `base`, and the versions of its names at `version`."""
+
+    index: str
+    file_id: str
+    base: str
+    version: int
+    records: GroupRecords
+
+
+def _stat(log: _PlacedLog, name: str, size: int) -> WriteStat:
     return WriteStat(
-        file_id,
-        join(index, name),
-        index,
-        prev_commit=base_instant_time,
-        num_writes=len(records.added),
-        num_update_writes=len(records.added),
-        num_deletes=len(records.deleted),
+        log.file_id,
+        join(log.index, name),
+        log.index,
+        prev_commit=log.base,
+        num_writes=len(log.records.added),
+        num_update_writes=len(log.records.added),
+        num_deletes=len(log.records.deleted),
         total_write_bytes=size,
         file_size_bytes=size,
         extra={"logVersion": 1, "logOffset": 0, "baseFile": "", "logFiles": [name]},

@@ -14,7 +14,17 @@ from table.errors import StorageError
 from table.storage.local import LocalStorage
 
 # calls that tell what happened by an error; `exists`, `is_open` and `list_names` are slow alone
-MAY_FAIL = ("read", "list_dir", "create_exclusive", "put", "_delete", "publish", "fence", "replace_if", "read_versioned")
+MAY_FAIL = (
+    "read",
+    "list_dir",
+    "create_exclusive",
+    "put",
+    "_delete",
+    "publish",
+    "fence",
+    "replace_if",
+    "read_versioned",
+)
 MAY_WAIT = (*MAY_FAIL, "exists", "is_open", "list_names", "open_staging", "sync")
 
 

@@ -23,9 +23,7 @@ def explain_world(drawn, names, damaged=()):
     guest = guest_writes(lines.get(GUEST, []))
     reads = [one for name in names for one in snapshots(name, lines[name], damaged)]
     batches = [one for writer in WRITERS for one in stream_writes(drawn, writer, lines.get(writer, []))]
-    told = Counter(
-        "refused" if one.refused else "acknowledged" if one.ended < math.inf else "unknown" for one in guest
-    )
+    told = Counter("refused" if one.refused else "acknowledged" if one.ended < math.inf else "unknown" for one in guest)
     return explain([*batches, *guest, *reads], first_rows()), dict(sorted(told.items()))
 
 

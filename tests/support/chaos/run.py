@@ -120,7 +120,9 @@ def main():
     arguments.add_argument("--store", choices=["disk", "s3"], default="disk")
     arguments.add_argument("--first", type=int, default=1)
     arguments.add_argument("--vandal", action="store_true", help="somebody damages files, and brings them back")
-    arguments.add_argument("--toxic", action="store_true", help="the disk or the network fails in the ways that they do")
+    arguments.add_argument(
+        "--toxic", action="store_true", help="the disk or the network fails in the ways that they do"
+    )
     arguments.add_argument("--seeds", help="these alone, such as 5,8")
     arguments.add_argument("--results", default="build/chaos")
     arguments.add_argument("--report", help="adds totals to this JSON file")

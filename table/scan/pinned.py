@@ -16,8 +16,8 @@ from table import clock
 from table.errors import InvalidConfigError, StorageError, TimelineMovedError
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.storage.interface import Storage
 from table.snapshot import Snapshot
+from table.storage.interface import Storage
 from table.timeline.active_timeline import find_instant
 from table.timeline.change import Change
 from table.timeline.instant import Action, Instant, State

@@ -1,8 +1,8 @@
 """A disk, or a mounted file system, that answers late and not always.
 
-It does to calls of `LocalStorage` what `bad_network` does to an object store. A call waits (*slow*, *late*), fails before
-it has its effect (*refused*), or has its effect and fails (*answer lost*, as on a mount whose server restarts). Threads that
-wait for different times get their answers in another order than they asked.
+It does to calls of `LocalStorage` what `bad_network` does to an object store. A call waits (*slow*, *late*), fails
+before it has its effect (*refused*), or has its effect and fails (*answer lost*, as on a mount whose server restarts).
+Threads that wait for different times get their answers in another order than they asked.
 """
 
 import functools

@@ -1,10 +1,15 @@
 """Whether one order of writes and reads explains everything that the processes were told (pure).
 
-A history is what clients saw from outside: when a call began, when it returned, and what it said. It is *explained* by an
-order of all calls in which no call comes before one that had returned before it began, each acknowledged write takes
-effect whole, each refused one has no effect, one whose outcome is unknown has its effect once or never, and each read shows
-exactly the rows of that moment. This is linearizability (Herlihy and Wing, 1990), searched for as Wing and Gong and Lowe do:
-depth first, and a configuration (which calls are done, which rows they left) is entered once.
+A history is what clients saw from outside: when a call began, when it returned, and what it said. It is *explained* by
+an order of all calls in which
+
+- no call comes before one that had returned before it began,
+- each acknowledged write takes effect whole, each refused one has no effect, and one whose outcome is unknown takes
+  effect once or never,
+- each read shows exactly the rows of that moment.
+
+This is linearizability (Herlihy and Wing, 1990), searched for as Wing and Gong and Lowe do: depth first, and a
+configuration (which calls are done, which rows they left) is entered once.
 
 Nothing here knows the table format, the sink or the worlds of the harness.
 """

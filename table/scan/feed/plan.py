@@ -52,7 +52,7 @@ class FeedPlan:
     snapshot: Snapshot | None = None
 
     def loses_to(self, clean: CleanPlan, *, is_new: bool) -> bool:
-        """Whether a clean may delete versions from before a step, which make the difference of update and insert (pure).
+        """Whether a clean may delete versions from before a step, which tell an update from an insert (pure).
 
         Args:
             clean: not completed when the timeline was listed.

@@ -3,9 +3,10 @@
 import math
 from collections import Counter
 
+from history import Read, Write, explain
+
 from chaos.draw import GUEST, WRITERS, batch, first_rows
 from chaos.journal import read_journal
-from history import Read, Write, explain
 
 
 def explain_world(drawn, names, damaged=()):

@@ -7,12 +7,13 @@ import sys
 import traceback
 
 from bad_disk import spoil_disk
+
 from chaos.draw import Drawn
 from table.storage import backend
 
 
 def begin():
-    """The world that the command line names, and the process's name. Silences the log, and spoils a toxic world's disk."""
+    """The world that the command line names, and the process's name. Silences the log; a toxic world's disk is spoiled."""
     import structlog
 
     logging.disable(logging.CRITICAL)

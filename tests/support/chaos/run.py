@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bad_network import bad_network
+
 from chaos.draw import WRITERS, draw
 from chaos.explain import explain_world
 from chaos.journal import read_journal
@@ -120,9 +121,7 @@ def main():
     arguments.add_argument("--store", choices=["disk", "s3"], default="disk")
     arguments.add_argument("--first", type=int, default=1)
     arguments.add_argument("--vandal", action="store_true", help="somebody damages files, and brings them back")
-    arguments.add_argument(
-        "--toxic", action="store_true", help="the disk or the network fails in the ways that they do"
-    )
+    arguments.add_argument("--toxic", action="store_true", help="the disk or the network fails as they do")
     arguments.add_argument("--seeds", help="these alone, such as 5,8")
     arguments.add_argument("--results", default="build/chaos")
     arguments.add_argument("--report", help="adds totals to this JSON file")
@@ -172,9 +171,7 @@ def _s3(toxic):
     from s3_server import s3_options
 
     with s3_options() as options, ExitStack() as stack:
-        if toxic:
-            options = stack.enter_context(_through_bad_network(options))
-        yield "s3a://lake", options
+        yield "s3a://lake", stack.enter_context(_through_bad_network(options)) if toxic else options
 
 
 @contextmanager

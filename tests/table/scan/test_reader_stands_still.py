@@ -140,7 +140,7 @@ def test_a_reader_that_stands_still_sees_one_snapshot_whole(tmp_path, table, rea
     ],
 )
 def test_a_feed_that_stands_still_is_right_or_says_why_not(tmp_path, table):
-    """Each commit after the first updates every row, and a compaction none: the feed shows one update a key, or is refused."""
+    """Each commit updates every row, and a compaction none: the feed shows one update a key, or is refused."""
 
     def read(table):
         try:

@@ -7,7 +7,7 @@ timeline is listed before the folders and after them. Where the timeline has mov
 archived in between, the reader plans again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Protocol, TypeVar
@@ -188,22 +188,33 @@ def _tell_once(table: str, reason: str) -> None:
 
 
 def _is_cleaned_meanwhile(table: HudiTable, plan: Pinnable, *, is_pinned: bool) -> bool:
-    """Whether a clean deleted files of the snapshot before they were listed, or names some that its pin protects."""
-    wanted = {file.path for found in plan.slices for file in found.files} if is_pinned else set()
+    """Whether cleaning took files of the plan, or is about to, although they are pinned."""
     timeline = table.load_timeline()
-    before = plan.snapshot.listed if plan.snapshot is not None else timeline
-    if not Change.between(before.committed_times, timeline.committed_times).is_gapless:
+    running = [one for one in timeline if one.action is Action.CLEAN and one.time not in plan.cleans]
+    cleans = {one.time: found for one in running if (found := _load_plan(table.storage, one)) is not None}
+    return _has_lost_files(plan, timeline, cleans) or (is_pinned and _is_chosen(table.storage, plan, cleans.values()))
+
+
+def _has_lost_files(plan: Pinnable, now: Timeline, cleans: Mapping[str, CleanPlan]) -> bool:
+    """Whether files of the snapshot may have been deleted before the folders were listed.
+
+    Args:
+        now: the timeline, listed after the folders.
+        cleans: those that were not completed when it was listed first, by instant time.
+    """
+    if plan.snapshot is None:
+        return False
+    before = plan.snapshot.listed
+    if not Change.between(before.committed_times, now.committed_times).is_gapless:
         return True
     known = {instant.time for instant in before if instant.action is Action.CLEAN}
-    for instant in timeline:
-        if instant.action is Action.CLEAN and instant.time not in plan.cleans:
-            chosen = _load_plan(table.storage, instant)
-            if chosen is None:
-                continue
-            is_new = instant.time not in known
-            if not wanted.isdisjoint(_files_of(table.storage, chosen)) or plan.loses_to(chosen, is_new=is_new):
-                return True
-    return False
+    return any(plan.loses_to(clean, is_new=time not in known) for time, clean in cleans.items())
+
+
+def _is_chosen(storage: Storage, plan: Pinnable, cleans: Iterable[CleanPlan]) -> bool:
+    """Whether a clean that may not have seen the pin names a file of the plan."""
+    wanted = {file.path for found in plan.slices for file in found.files}
+    return any(not wanted.isdisjoint(_files_of(storage, clean)) for clean in cleans)
 
 
 def _load_plan(storage: Storage, clean: Instant) -> CleanPlan | None:

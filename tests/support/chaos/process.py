@@ -13,7 +13,7 @@ from table.storage import backend
 
 
 def begin():
-    """The world that the command line names, and the process's name. Silences the log; a toxic world's disk is spoiled."""
+    """The world that the command line names, and the process's name. Silences the log, and spoils a toxic disk."""
     import structlog
 
     logging.disable(logging.CRITICAL)

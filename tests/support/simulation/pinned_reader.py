@@ -8,7 +8,7 @@ from table.scan.pinned import plan_pinned
 from table.scan.plan import plan_scan
 
 from .disk import SimStorage
-from .reader import has_rows
+from .reader import has_rows, rows_held
 from .world import Process
 
 
@@ -21,8 +21,9 @@ class PinnedReader:
 
     LIFETIME_S = 30
 
-    def __init__(self, world, disk, rate, name="read", pause_s=0.3):
+    def __init__(self, world, disk, rate, name="read", pause_s=0.3, keys=None):
         self.world, self.disk, self.rate, self.name, self.pause_s = world, disk, rate, name, pause_s
+        self.keys = keys  # that every snapshot has; None: that is not known
         pinned._tell_once.cache_clear()  # a world does not depend on those before it
         world.start(Process(f"{name}ers"), f"{name}ers", self._run, daemon=True)
 
@@ -51,6 +52,8 @@ class PinnedReader:
             plan, pin = plan_pinned(table, lambda: plan_scan(table, as_of=as_of), self.LIFETIME_S)
         except InvalidConfigError:
             return  # cleaning has taken, or is about to take, what the snapshot needs
+        if self.keys is not None and plan.as_of is not None:
+            self._check_keys(plan)
         if not pin.is_held:
             return  # the store refused the pin, which is told, or there is nothing to read
         files = self.disk.files
@@ -67,3 +70,12 @@ class PinnedReader:
                 world.violate(f"a reader that pinned {plan.as_of} lost {missing[0]}")
         if world.random.random() < 0.8:
             pin.release()
+
+    def _check_keys(self, plan):
+        """The folders showed every file of the snapshot; those that were deleted since are not looked into."""
+        files = self.disk.files
+        needed = {file.path for found in plan.slices for file in found.files}
+        if needed <= files.keys():
+            gone = self.keys - {key for key, _ in rows_held(files, needed, plan.as_of)}
+            if gone:
+                self.world.violate(f"a reader of {plan.as_of} does not see {min(gone)}")

@@ -1,12 +1,17 @@
 """Each rule of the protocol taken out in turn: what the simulation must find without it."""
 
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from unittest import mock
 
 from instants import inflight
 
 from streaming.batch import micro_batch, recovery
 from streaming.batch.record_index import see_index
+from streaming.hudi_router import HudiRouter
+from streaming.router import waiting_room
+from streaming.router.aside import delete_files, sweep_staged
+from streaming.router.routed_table import Arrived
 from streaming.task import tag, upsert
 from table import clock
 from table.config.metadata_indexes import RECORD_INDEX
@@ -41,6 +46,7 @@ from table.write import write_log
 
 from . import worlds
 from .disk import SimStorage
+from .routers import build_routed
 
 
 @contextmanager
@@ -212,7 +218,32 @@ def _written_groups(metadata):
     return frozenset((stat.partition_path, stat.file_id) for stat in metadata.stats)
 
 
+def _write_what_comes(self, spark, opened, name, own):
+    """Rule 20: what waits is written after what comes."""
+    with self._open.use(name) as table:
+        if own is not None:
+            self._write_rows(spark, table, opened, own)
+        for each in self._waiting.batches_of(name):
+            self._write_waiting(spark, table, opened, each)
+
+
+def _write_without_number(self, spark, table, opened, waiting):
+    batch = replace(opened, batch_id=None, query_id=None, keeps_table=True)
+    self._write_rows(spark, table, batch, Arrived(waiting.name, waiting.pieces))
+    self._waiting.end(waiting)
+
+
+def _forget_files_first(storage, waiting):
+    delete_files(storage, waiting.pieces)
+    storage.delete(waiting.record)
+
+
 BUILDS = {
+    "10: a reader looks for cleans before its listing": worlds.build_late_readers,
+    "20: what waits is written before what comes": build_routed,
+    "20: what waits keeps its query and number": build_routed,
+    "20: the record of what waits is deleted first": build_routed,
+    "20: a sweep keeps what waits": build_routed,
     "18: the lists know what becomes visible": worlds.build_listed,
     "18: the lists know what a clean deletes": worlds.build_listed,
     "18: the property goes before the lists": worlds.build_listed,
@@ -292,7 +323,12 @@ RULES = {
     "10: cleaning reads the pins": [
         (clean, "find_pinned", lambda *_: {}), (judgement, "load_live_pins", lambda _: ()),
     ],
-    "10: a reader looks for cleans behind its pin": [(pinned, "_is_chosen_by_clean", lambda *_: False)],
+    "10: a reader looks for cleans behind its pin": [(pinned, "_is_chosen", lambda *_: False)],
+    "10: a reader looks for cleans before its listing": [(pinned, "_has_lost_files", lambda *_: False)],
+    "20: what waits is written before what comes": [(HudiRouter, "_write_table", _write_what_comes)],
+    "20: what waits keeps its query and number": [(HudiRouter, "_write_waiting", _write_without_number)],
+    "20: the record of what waits is deleted first": [(waiting_room, "forget", _forget_files_first)],
+    "20: a sweep keeps what waits": [(waiting_room, "sweep_staged", lambda storage, _: sweep_staged(storage, ()))],
     "14: several writers commit one after another": [
         (commit, "_settle_last", _see_nothing_last), (commit, "take_next_place", lambda *_: True), _NO_LOOK_AT_ENDS,
     ],

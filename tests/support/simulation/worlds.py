@@ -203,17 +203,33 @@ def build(seed):
     return world, truth
 
 
-def build_readers(seed):
+def build_late_readers(seed):
+    """Readers stand still between the timeline and the folders, while cleaning and archival keep next to nothing."""
+    keeps = {
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hudistream.clean.grace.ms": "0",
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    world, truth = build_readers(seed, keeps, 30)
+    slow = Luck(world, pause=0.01, longest_pause_ms=200, focus="list ")
+    world.faults.append(Faults(slow, 60, ("reader-",)))
+    return world, truth
+
+
+def build_readers(seed, more=(), most=14):
     """A world of one stream, cleaned after each batch, and of readers that pin what is about to be cleaned."""
     world = World(seed)
     r = world.random
     disk = Disk(world, r.choice(("folders", "tickets")))
     truth = Truth(world, disk)
     luck = Luck(world)
-    upserts = {"hoodie.datasource.write.operation": "upsert"}
-    Stream(world, disk, truth, "a", upsert_batches(world, "a", r.randrange(6, 14)), luck, upserts)
+    upserts = {"hoodie.datasource.write.operation": "upsert", **dict(more)}
+    batches = upsert_batches(world, "a", r.randrange(6, most))
+    Stream(world, disk, truth, "a", batches, luck, upserts)
     for name in ("reader-a", "reader-b"):
-        PinnedReader(world, disk, luck.rate, name, pause_s=0.02)
+        PinnedReader(world, disk, luck.rate, name, pause_s=0.02, keys=set(batches[0]))
     return world, truth
 
 
@@ -830,7 +846,35 @@ def build_indexed_logs(seed):
     return build_listed(seed, has_record_index=True, is_of_logs=True)
 
 
-def build_listed(seed, *, has_statistics=False, has_record_index=False, is_of_logs=False):
+def build_dropped(seed):
+    """As `build_indexed`, and each query that is started has other indexes: those that it does not want are dropped.
+
+    What an earlier one is doing goes on beside that: it may stand still in the middle of a drop.
+    """
+    return build_listed(seed, has_statistics=True, has_record_index=True, stream=ChangingIndexes)
+
+
+class ChangingIndexes(Stream):
+    """A stream whose query is stopped often, and started again with other options for indexes."""
+
+    KINDS = (
+        {},
+        {"hoodie.metadata.record.index.enable": "false", "hoodie.index.type": "BLOOM"},
+        {"hoodie.metadata.index.column.stats.enable": "false"},
+        {"hoodie.metadata.enable": "false", "hoodie.index.type": "BLOOM"},
+    )
+
+    def __init__(self, world, *given):
+        super().__init__(world, *given)
+        self.luck.rests = 0.3
+
+    def _options(self):
+        if self.options.get("hoodie.datasource.write.table.type") == "MERGE_ON_READ":
+            return super()._options()  # its index is the table's
+        return {**super()._options(), **self.world.random.choice(self.KINDS)}
+
+
+def build_listed(seed, *, has_statistics=False, has_record_index=False, is_of_logs=False, stream=Stream):
     """A world of a table with a metadata table, in each version: readers may trust the lists of files at any moment.
 
     The streams make the lists anew where they were dropped. Services and operators tell them of their changes.
@@ -883,7 +927,7 @@ def build_listed(seed, *, has_statistics=False, has_record_index=False, is_of_lo
         made = upsert_batches if r.random() < 0.7 else insert_batches
         if has_record_index and (is_of_logs or (made is upsert_batches and r.random() < 0.6)):
             made = deleting_batches
-        Stream(world, disk, truth, owner, made(world, owner, r.randrange(8, 20)), luck, options)
+        stream(world, disk, truth, owner, made(world, owner, r.randrange(8, 20)), luck, options)
     for number in range(r.randrange(0, 3)):
         jobs = random_jobs(world) if number == 0 else [r.choice(CROWDED) for _ in range(r.randrange(2, 8))]
         if number == 0 and not several and r.random() < 0.5:

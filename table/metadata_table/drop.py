@@ -31,12 +31,21 @@ def drop_metadata_table(storage: Storage, config: TableConfig) -> TableConfig:
     check_version_written(config, "drop the metadata table of")
     changes = {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
     changed = update_properties(storage, changes)
-    now = load_table_config(storage)
-    if now is not None and now.metadata_indexes:  # this process stood still, and another one has made one since
+    now = made_since(storage, config.metadata_indexes)
+    if now is not None:
         return now
     storage.delete_metafolder(METADATA_FOLDER)
     log.warning("metadata_table_dropped", table=storage.base_uri, partitions=config.metadata_partitions)
     return changed
+
+
+def made_since(storage: Storage, indexes: frozenset[str]) -> TableConfig | None:
+    """The table's properties if they name one of some indexes that were just dropped; else None.
+
+    This process stood still in that case, and another one has made the index anew.
+    """
+    now = load_table_config(storage)
+    return now if now is not None and now.metadata_indexes & indexes else None
 
 
 def drop_present_metadata_table(storage: Storage) -> None:

@@ -29,7 +29,7 @@ from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.files.names import LogFileName, log_write_token, may_be_of_instant
 from table.log import get_logger
 from table.metadata_table.changes import FileChanges
-from table.metadata_table.drop import drop_metadata_table
+from table.metadata_table.drop import drop_metadata_table, made_since
 from table.metadata_table.file_lists import first_known
 from table.metadata_table.file_ranges import read_ranges
 from table.metadata_table.index_definitions import check_is_global, define_statistics, load_statistics
@@ -230,8 +230,8 @@ def drop_indexes(storage: Storage, config: TableConfig, indexes: frozenset[str],
         changed = update_properties(storage, {"hoodie.table.metadata.partitions": ""})
     for name in sorted(dropped):
         storage.delete_metafolder(join(METADATA_FOLDER, name))
-    now = load_table_config(storage)
-    if now is not None and now.metadata_indexes & dropped:  # made anew while this process paused: files may be lost
+    now = made_since(storage, dropped)
+    if now is not None:  # files of the new one may have been deleted
         changed = drop_metadata_table(storage, now)
     log.warning("metadata_indexes_dropped", table=storage.base_uri, indexes=sorted(dropped), why=why)
     return changed

@@ -450,7 +450,7 @@ def build_crowd(seed):
     if r.random() < 0.4:
         luck.by_listing = 0.0 if several else r.choice((0.0, 0.5))
         options |= _draw_logs(r)
-    for owner in "ab"[: 2 if several else 1]:
+    for owner in "ab"[: 2 if several or stream is not Stream else 1]:
         made = upsert_batches if r.random() < 0.7 else insert_batches
         Stream(world, disk, truth, owner, made(world, owner, r.randrange(10, 24)), luck, options)
     for number in range(r.randrange(2, 4)):
@@ -849,9 +849,13 @@ def build_indexed_logs(seed):
 def build_dropped(seed):
     """As `build_indexed`, and each query that is started has other indexes: those that it does not want are dropped.
 
-    What an earlier one is doing goes on beside that: it may stand still in the middle of a drop.
+    Two queries take turns. One that stands still for longer than its lease, as in the middle of a drop, goes on beside
+    the other one.
     """
-    return build_listed(seed, has_statistics=True, has_record_index=True, stream=ChangingIndexes)
+    world, truth = build_listed(seed, has_statistics=True, has_record_index=True, stream=ChangingIndexes)
+    slow = Luck(world, pause=0.0005, longest_pause_ms=6_000, focus=world.random.choice(("metadata", "properties")))
+    world.faults.append(Faults(slow, 12, ("driver",)))
+    return world, truth
 
 
 class ChangingIndexes(Stream):
@@ -923,7 +927,7 @@ def build_listed(seed, *, has_statistics=False, has_record_index=False, is_of_lo
         # several writers make none
         wanted = WantedIndexes(SCHEMA if has_statistics else None, (lambda _: ()) if has_record_index else None)
         make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, wanted)
-    for owner in "ab"[: 2 if several else 1]:
+    for owner in "ab"[: 2 if several or stream is not Stream else 1]:
         made = upsert_batches if r.random() < 0.7 else insert_batches
         if has_record_index and (is_of_logs or (made is upsert_batches and r.random() < 0.6)):
             made = deleting_batches

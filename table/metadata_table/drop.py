@@ -3,11 +3,11 @@
 Property first, folder second: a reader that still sees the property finds the folder.
 """
 
-from table.config.table_config import TableConfig, load_table_config, update_properties
+from table.config.table_config import PROPERTIES_FILE, TableConfig, load_table_config, update_properties
 from table.config.writable import check_version_written
 from table.log import get_logger
 from table.metadata_table.metadata_table import METADATA_FOLDER
-from table.storage.interface import Storage
+from table.storage.interface import Storage, join
 
 log = get_logger("hudistream.metadata_table")
 
@@ -34,9 +34,23 @@ def drop_metadata_table(storage: Storage, config: TableConfig) -> TableConfig:
     now = made_since(storage, config.metadata_indexes)
     if now is not None:
         return now
-    storage.delete_metafolder(METADATA_FOLDER)
+    delete_metadata_folder(storage)
+    now = made_since(storage, config.metadata_indexes)
+    if now is not None:  # files of the new one may have been deleted
+        return drop_metadata_table(storage, now)
     log.warning("metadata_table_dropped", table=storage.base_uri, partitions=config.metadata_partitions)
     return changed
+
+
+def delete_metadata_folder(storage: Storage) -> None:
+    """Deletes the files of the metadata table, its properties first: readers take what is left for none.
+
+    And once more at the end: if this process stood still meanwhile, it may have deleted files of a new one.
+    """
+    properties = join(METADATA_FOLDER, PROPERTIES_FILE)
+    storage.delete_metafile(properties)
+    storage.delete_metafolder(METADATA_FOLDER)
+    storage.delete_metafile(properties)
 
 
 def made_since(storage: Storage, indexes: frozenset[str]) -> TableConfig | None:

@@ -32,7 +32,7 @@ from table.files.partition_metadata import create_partition_metadata
 from table.log import get_logger
 from table.metadata_table.changes import check_paths
 from table.metadata_table.compact import records_of_lists
-from table.metadata_table.drop import drop_metadata_table, drop_present_metadata_table
+from table.metadata_table.drop import delete_metadata_folder, drop_metadata_table, drop_present_metadata_table
 from table.metadata_table.groups import EMPTY_DELETE_BLOCK
 from table.metadata_table.index_definitions import DEFINITIONS_FILE, define_record_index, define_statistics
 from table.metadata_table.index_keys import file_id_of
@@ -121,7 +121,7 @@ def make_lists(
         indexes |= _tried(storage, partial(_make_record_index, config, wanted, timeline))
     if holding is not None:
         mark_change(storage, holding)
-    storage.delete_metafolder(METADATA_FOLDER)
+    delete_metadata_folder(storage)
     _write(storage, config, timeline, indexes)
     properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
     if kept is not None:

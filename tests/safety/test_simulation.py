@@ -30,6 +30,8 @@ FOUND_AT = {
     "18: archival waits until the lists are compacted": 90,
     "18: a batch finds keys by the index of its snapshot": 7,
     "18: a record index that lacks keys is dropped": 3,
+    "18: an index that was made beside its drop is dropped": 36,
+    "18: lists that were made beside a drop stay": 16,
 }
 
 
@@ -162,6 +164,18 @@ def test_nothing_is_missed_by_who_trusts_the_record_index_of_log_files(seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+@pytest.mark.parametrize("seed", quick(1, range(60)))
+def test_nothing_is_missed_where_indexes_are_dropped_and_made_anew(seed):
+    found = worlds.run(seed, worlds.build_dropped)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
+@pytest.mark.parametrize("seed", quick(3, range(100)))
+def test_a_router_writes_each_row_once_and_in_order(seed):
+    found = worlds.run(seed, worlds.build_routed)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 # 3: two processes completed one instant, each at its own time; 253: archival left a write behind one that it retired
 LATER = quick(1, (0, 3, 253, 1, 2, *range(4, 60)))
 
@@ -235,7 +249,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_beside_a_process_that_for
 
 
 @pytest.mark.parametrize("seed", quick(1, range(3)))
-@pytest.mark.parametrize("build", [worlds.build_readers, worlds.build_slow_readers])
+@pytest.mark.parametrize("build", [worlds.build_readers, worlds.build_slow_readers, worlds.build_late_readers])
 def test_no_reader_loses_what_it_has_pinned(build, seed):
     found = worlds.run(seed, build)
     assert found is None, "\n".join([found[0], *found[1][-60:]])
@@ -335,6 +349,12 @@ BY_SEED = {
     "files of a second attempt": ("17: an attempt deletes nothing before its end", worlds.build_clustered_beside, 13),
     "keys that come back": ("18: changes go where a key has its row", worlds.build_indexed_logs, 28),
     "keys of logs": ("18: a log tells which keys come and go", worlds.build_indexed_logs, 0),
+    "a folder that was listed too late": (
+        "10: a reader looks for cleans before its listing", worlds.build_late_readers, 1,
+    ),
+    "rows that overtake those that wait": ("20: what waits is written before what comes", worlds.build_routed, 1),
+    "rows that waited, twice": ("20: what waits keeps its query and number", worlds.build_routed, 7),
+    "rows that waited, swept": ("20: a sweep keeps what waits", worlds.build_routed, 1),
     "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 292),
 }  # fmt: skip
 

@@ -1,9 +1,10 @@
 """How one instant ends: every interleaving of a writer, two attempts of a task, two recoverers and archival.
 
-An attempt creates its marker, looks whether the instant is open, and publishes a file. The writer commits the file of the
-attempt that reported to it. Recoverers take the writer for dead at any moment, rightly or not. Archival moves the line of
-visibility: base files that are older than the first active commit count as committed (tables of version 6). That line is
-what published models of Hudi's protocol leave out. The writer dies at any step, or stands still for as long as it likes.
+An attempt creates its marker, looks whether the instant is open, and publishes a file. The writer commits the file of
+the attempt that reported to it. Recoverers take the writer for dead at any moment, rightly or not. Archival moves the
+line of visibility: base files that are older than the first active commit count as committed (tables of version 6).
+Published models of the protocol leave that line out. The writer dies at any step, or stands still for as long as
+it likes.
 
     python tests/support/models/one_instant.py
 """
@@ -11,7 +12,7 @@ what published models of Hudi's protocol leave out. The writer dies at any step,
 from dataclasses import dataclass, field, replace
 
 RULES = {
-    "3: one object decides": "commit and rollback create one end record if it is absent, and obey the one that is there",
+    "3: one object decides": "commit and rollback create one end record if it is absent, and obey the one there",
     "3: who finds an end carries it out": "a recoverer that finds a decided commit completes it",
     "4: what markers name goes": "files that markers name and the commit does not are deleted before the instant ends",
     "4: the completed file comes last": "it is created after the deletion",
@@ -111,9 +112,8 @@ class Model:
         is_writer, wanted = number == 0, "commit" if number == 0 else "rollback"
         if is_writer and not w.is_reported:
             return
-        if self.holds("3: one object"):
-            end = w.end or wanted
-        else:  # who comes looks at what is complete, and does what it wants
+        end = w.end or wanted
+        if not self.holds("3: one object"):  # who comes looks at what is complete, and does what it wants
             end = None if (w.completed or w.rolled_back) else wanted
         if end is None or (end != wanted and (is_writer or not self.holds("3: who finds"))):
             yield replace(w, actors=_put(w.actors, number, ("gave up", 0)))

@@ -1,9 +1,9 @@
 """A slow writer that cleaning and archival pass: every interleaving with a fast writer and a late one.
 
-One row lies in one file group. The fast writer updates it, or writes elsewhere, each time in one step. The slow one looks
-at the timeline, finds the row's file in a listing, and commits: anything may happen between. The late one requests its update
-before others commit theirs, and commits after them. Cleaning deletes every version but the newest. Archival takes the
-oldest commits off the timeline. Then a comparison of timelines sees less than what happened.
+One row lies in one file group. The fast writer updates it, or writes elsewhere, each time in one step. The slow one
+looks at the timeline, finds the file in a listing, and commits: anything may happen between. The late one requests
+its update before others commit theirs, and commits after them. Cleaning deletes every version but the newest. Archival
+takes the oldest commits off the timeline. Then a comparison of timelines sees less than what happened.
 
     python tests/support/models/passed_by_archival.py
 """

@@ -1,8 +1,8 @@
 """A router as an actor: one stream into several tables, some of which fail now and then.
 
-The router is the product's own, without Spark: the pieces of a batch are made here. Each table is a disk of its own, and
-so is the router's folder. What is promised: after a batch was acknowledged, each of its rows is in its table once, or
-waits; rows of a table come in the order of the batches; in the end nothing waits.
+The router is the product's own, without Spark: the pieces of a batch are made here. Each table is a disk of its own,
+and so is the router's folder. What is promised: after a batch was acknowledged, each of its rows is in its table once,
+or waits; rows of a table come in the order of the batches; in the end nothing waits.
 """
 
 import random
@@ -49,7 +49,7 @@ class SimRouter(HudiRouter):
 
     @staticmethod
     def start(disks, process, rates, luck, kind):
-        with mock.patch.object(hudi_router, "open_storage", lambda *_: Place(disks, process, rates)):
+        with mock.patch.object(hudi_router, "open_storage", return_value=Place(disks, process, rates)):
             options = {**BASE, "hoodie.datasource.write.table.type": kind}
             each = {name: {"hoodie.datasource.write.operation": operation} for name, operation in TABLES.items()}
             limits = RouterLimits(services=100, idle_s=luck.choice((0.0, 60.0)))
@@ -91,13 +91,11 @@ class Routed:
 
     def _draw(self, number):
         """New rows for one table, changes of the same few rows for another, both for the third."""
-        r, made = self.world.random, {}
+        r = self.world.random
         new = {f"n{number:03d}-{each}": ("p", str(number)) for each in range(2)}
         changed = {f"k{each}": ("p", str(number)) for each in r.sample(range(4), 2)}
-        for name, rows in {"added": new, "changed": changed, "both": {**new, **changed}}.items():
-            if r.random() < 0.8:
-                made[name] = rows
-        return made
+        rows = {"added": new, "changed": changed, "both": {**new, **changed}}
+        return {name: of_table for name, of_table in rows.items() if r.random() < 0.8}
 
     def _supervise(self):
         world = self.world

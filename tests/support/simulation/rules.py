@@ -46,7 +46,6 @@ from table.write import write_log
 
 from . import worlds
 from .disk import SimStorage
-from .routers import build_routed
 
 
 @contextmanager
@@ -240,10 +239,10 @@ def _forget_files_first(storage, waiting):
 
 BUILDS = {
     "10: a reader looks for cleans before its listing": worlds.build_late_readers,
-    "20: what waits is written before what comes": build_routed,
-    "20: what waits keeps its query and number": build_routed,
-    "20: the record of what waits is deleted first": build_routed,
-    "20: a sweep keeps what waits": build_routed,
+    "20: what waits is written before what comes": worlds.build_routed,
+    "20: what waits keeps its query and number": worlds.build_routed,
+    "20: the record of what waits is deleted first": worlds.build_routed,
+    "20: a sweep keeps what waits": worlds.build_routed,
     "18: the lists know what becomes visible": worlds.build_listed,
     "18: the lists know what a clean deletes": worlds.build_listed,
     "18: the property goes before the lists": worlds.build_listed,

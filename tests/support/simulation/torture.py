@@ -36,6 +36,9 @@ KINDS = (
     "build_clustered_beside",
     "build_planned_clusterings",
     "build_converted",
+    "build_dropped",
+    "build_late_readers",
+    "build_routed",
 )
 
 

@@ -137,6 +137,7 @@ torture: setup
 	$(BIN)/python tests/support/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
 	$(BIN)/python tests/support/chaos/run.py --minutes $(CHAOS_MINUTES) --first $(FIRST) --store disk --report benchmarks/results/chaos.json
 	$(BIN)/python tests/support/chaos/run.py --minutes $(CHAOS_MINUTES) --first $(FIRST) --store s3 --report benchmarks/results/chaos.json
+	$(BIN)/python benchmarks/record.py
 
 # random tables, histories and questions as long as time allows; what differs is shrunk; benchmarks/results/truth.json.
 # ENGINES=plain: without a JVM. CASE=file: a shrunk case of the result, once

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import runpy
 from pathlib import Path
 
 from hudistream import list_options
@@ -80,3 +81,9 @@ def test_a_default_that_a_page_gives_in_brackets_is_that_of_the_option():
     assert len(stated) >= 8
     for page, key, number, unit in stated:
         assert defaults[key] == str(int(number) * in_bytes.get(unit, 1)), f"{page}: {key} ({number})"
+
+
+def test_the_record_has_the_totals_of_the_committed_results():
+    page = (ROOT / "docs" / "concepts" / "record.md").read_text()
+    written = runpy.run_path(str(ROOT / "benchmarks" / "record.py"))["written"]
+    assert written(page) == page, "run python benchmarks/record.py"

@@ -143,9 +143,14 @@ def shared_keys():
     return [f"shared-{number}" for number in range(SHARED_KEYS)]
 
 
+def guest_keys():
+    """Keys that the guest upserts."""
+    return [f"{GUEST}-{number}" for number in range(GUEST_KEYS)]
+
+
 def first_rows():
     """What the table holds before its first batch: key -> (ts, value)."""
-    return dict.fromkeys(shared_keys(), (0, "first"))
+    return dict.fromkeys([*shared_keys(), *guest_keys()], (0, "first"))
 
 
 def batch(drawn, writer, number):
@@ -165,9 +170,14 @@ def batch(drawn, writer, number):
 
 
 def guest_batch(drawn, number):
-    """{key: whether it is deleted} of a write of the guest."""
+    """{key: whether it is deleted} of a write of the guest.
+
+    Among several writers none is deleted: a write whose outcome is unknown may be completed beside the next one, and two
+    writes that insert one new key at once double it.
+    """
     luck = random.Random(f"guest {drawn.seed} {number}")
-    return {f"{GUEST}-{key}": luck.random() < 0.25 for key in luck.sample(range(GUEST_KEYS), luck.randint(1, 4))}
+    chosen = luck.sample(guest_keys(), luck.randint(1, 4))
+    return {key: not drawn.several and luck.random() < 0.25 for key in chosen}
 
 
 def batch_kind(drawn, writer, number):

@@ -57,7 +57,7 @@ class Model:
                 why = min((_differ(own, states[n]) for n in range(least[writer], most[writer] + 1)), key=len)
                 return f"rows of {writer} fit none of {least[writer]} to {most[writer]} batches: {'; '.join(why)}", None
             visible[writer] = fits[0]
-        expected = first_rows()
+        expected = {key: row for key, row in first_rows().items() if key in _SHARED}
         for writer, count in visible.items():
             for key, row in self._shared[writer][count].items():
                 expected[key] = max(expected[key], row)

@@ -172,8 +172,8 @@ def batch(drawn, writer, number):
 def guest_batch(drawn, number):
     """{key: whether it is deleted} of a write of the guest.
 
-    Among several writers none is deleted: a write whose outcome is unknown may be completed beside the next one, and two
-    writes that insert one new key at once double it.
+    Among several writers none is deleted: a write whose outcome is unknown may be completed beside the next one, and
+    two writes that insert one new key at once double it.
     """
     luck = random.Random(f"guest {drawn.seed} {number}")
     chosen = luck.sample(guest_keys(), luck.randint(1, 4))

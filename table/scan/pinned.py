@@ -128,10 +128,8 @@ def plan_pinned(table: HudiTable, plan: Callable[[], Plan], lifetime_s: int) -> 
     for attempt in range(_TRIES):
         try:
             made = plan()
-        except (TimelineMovedError, StorageError) as error:
-            # an instant was archived after the listing, or a file cleaned: there is a newer snapshot
-            is_newer = isinstance(error, TimelineMovedError) or isinstance(error.__cause__, FileNotFoundError)
-            if not is_newer or attempt + 1 == _TRIES:
+        except TimelineMovedError:  # an instant was archived after the listing: there is a newer snapshot
+            if attempt + 1 == _TRIES:
                 raise
             continue
         if not made.seen:

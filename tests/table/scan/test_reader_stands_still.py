@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from hudistream import ArrowSink, HudiTable
-from table.errors import HudiError
+from table.errors import HudiError, StorageError
 from table.storage.local import LocalStorage
 
 CALLS = ("read", "list_dir", "list_names", "exists", "open_input", "put", "_delete")
@@ -123,12 +123,23 @@ CASES = [
 
 @pytest.mark.parametrize(("table", "reader", "commits"), CASES)
 def test_a_reader_that_stands_still_sees_one_snapshot_whole(tmp_path, table, reader, commits):
-    read, count = READERS[reader]
-    wrong = []
+    ask, count = READERS[reader]
+    wrong, refused = [], []
+
+    def read(table):
+        try:
+            return ask(table)
+        except StorageError as error:
+            return str(error)
+
     for at, found in read_beside(tmp_path, TABLES[table], commits, read):
-        if len({row["id"] for row in found}) != count or len(found) != count or len({row["v"] for row in found}) != 1:
+        if isinstance(found, str):
+            refused.append(found)
+        elif len({row["id"] for row in found}) != count or len(found) != count or len({row["v"] for row in found}) != 1:
             wrong.append((at, found))
     assert not wrong
+    assert all("deleted while it was read" in text for text in refused)
+    assert not refused or ask is look_up  # it reads footers before anything is pinned
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,9 @@ class Mutant:
 
 
 _CONVERT, _CONVERSION = "table/services/conversion/convert.py", "tests/table/services/test_conversion.py"
+_PINNED, _STANDS_STILL = "table/scan/pinned.py", "tests/table/scan/test_reader_stands_still.py"
+_LOCK_FILE = "table/transaction/locks/filesystem_lock.py"
+_LOCKS = "tests/table/transaction/locks/test_filesystem_lock.py"
 MUTANTS = (
     Mutant(
         "a conversion that lost the table switches it all the same", _CONVERT,
@@ -189,6 +192,37 @@ MUTANTS = (
     Mutant(
         "a batch is completed beside a decided commit that nobody sees", "table/transaction/commit_facts.py",
         "if end is not None and end.is_commit)", "if False)", ("tests/streaming/batch/test_several_writers.py",),
+    ),
+    Mutant(
+        "a reader does not look whether cleans passed its listing", _PINNED,
+        "return _has_lost_files(plan, timeline, cleans) or (", "return (", (_STANDS_STILL,),
+    ),
+    Mutant(
+        "a reader does not notice that archival passed its listing", _PINNED,
+        "    if not Change.between(before.committed_times, now.committed_times).is_gapless:\n        return True\n", "",
+        (_STANDS_STILL,),
+    ),
+    Mutant(
+        "a file group that a clean emptied counts as none", "table/scan/cleaned_meanwhile.py",
+        "if found is None:\n            return is_shown", "if found is None:\n            return False",
+        (_STANDS_STILL,),
+    ),
+    Mutant(
+        "a lock file is not released once more", _LOCK_FILE, "_RELEASES_AGAIN_S = 3,", "_RELEASES_AGAIN_S = 1,",
+        (_LOCKS,),
+    ),
+    Mutant(
+        "a lock file that could not be released is forgotten", _LOCK_FILE,
+        "_LEFT.setdefault(self._lock.place, []).append(self)", "pass", (_LOCKS,),
+    ),
+    Mutant(
+        "an upload on a dead connection is given up at once", "table/storage/backend.py",
+        'for is_last in (name not in _REPEATED and args[:1] != ("upload_part",), True):', "for is_last in (True,):",
+        ("tests/table/storage/test_dead_connections.py",),
+    ),
+    Mutant(
+        "a router sweeps rows that wait", "streaming/router/aside.py",
+        "        if path not in named:\n", "        if path:\n", ("tests/streaming/router/test_aside.py",),
     ),
 )  # fmt: skip
 

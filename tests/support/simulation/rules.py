@@ -252,8 +252,6 @@ BUILDS = {
     "18: who ends the commit of another process reads its files": worlds.build_bounded,
     "18: a batch finds keys by the index of its snapshot": worlds.build_indexed,
     "18: archival waits until the lists are compacted": worlds.build_indexed,
-    "18, drops: an index that was made beside its drop goes": worlds.build_dropped,
-    "18, drops: lists that were made beside a drop stay": worlds.build_dropped,
     "18: a log tells which keys come and go": worlds.build_indexed_logs,
     "18: changes go where a key has its row": worlds.build_indexed_logs,
     "17: a clustering is planned from what is there": worlds.build_clustered,
@@ -380,8 +378,6 @@ RULES = {
     "18: who ends the commit of another process reads its files": [(keep, "find_untold", lambda *_: {})],
     "18: a batch finds keys by the index of its snapshot": [(micro_batch, "see_index", _see_earlier_index)],
     "18: archival waits until the lists are compacted": [(archival, "find_unmerged", lambda *_: frozenset())],
-    "18, drops: an index that was made beside its drop goes": [(keep, "made_since", lambda *_: None)],
-    "18, drops: lists that were made beside a drop stay": [(drop, "made_since", lambda *_: None)],
     "18: a log tells which keys come and go": [(upsert, "find_key_changes", lambda *_: KeyChanges())],
     "18: changes go where a key has its row": [
         (upsert, "without_deleted_rows", _with_deleted_rows), (tag, "without_deleted_rows", _with_deleted_rows),

@@ -22,7 +22,7 @@ FOUND_AT = {
     "5: the fence": 14,
     "5: an instant is open before it is requested": 2,
     "7: one writer means one": 1,
-    "7: a conversion switches the table that it holds": 11,
+    "7: a conversion switches the table that it holds": 50,
     "7: who takes the table withdraws its conversion": 24,
     "8: renewals do nothing else": 4,
     "17: a plan that lacks a decided commit is withdrawn": 3,

@@ -115,7 +115,7 @@ CASES = [
     for is_quick in [(table, reader, commits) in (
         ("copy-on-write, version 6", "one partition", 6),
         ("with a metadata table", "scan", 3),
-        ("merge-on-read, version 9", "lookup", 3),
+        ("merge-on-read, version 9", "lookup", 1),
         ("cleaned by versions", "scan", 3),
     )]
 ]  # fmt: skip

@@ -19,22 +19,29 @@ def _results(name: str) -> dict:
 def rows() -> Iterator[tuple[str, ...]]:
     """(what, commit, minutes, how much, from which seed, what was found) of each run."""
     worlds = _results("torture")
-    for run in (worlds, worlds["latest"]):
+    for run in (worlds, *worlds.get("earlier", ()), *([worlds["latest"]] if "latest" in worlds else [])):
         count = sum(run["worlds"].values())
         found = str(len(run["violations"]) or "nothing")
         yield "simulated worlds", run["commit"], str(run["minutes"]), f"{count} worlds", str(run["first_seed"]), found
-    for name, run in worlds["since"].items():
+    for name, run in worlds.get("since", {}).items():
         if isinstance(run, dict):
-            count = run.get("worlds") or f"{run['worlds_of_a_kind']} of a kind"
+            much = f"{run['worlds']} worlds" if "worlds" in run else f"{run['worlds_of_a_kind']} worlds of each"
             what = f"simulated worlds, {name}"
-            yield what, run["commit"], "", f"{count} worlds", "", str(len(run["violations"]) or "nothing")
+            yield what, run["commit"], "", much, "", str(len(run["violations"]) or "nothing")
     for name, run in _results("chaos").items():
         much = f"{run['worlds']} worlds, {run['batches']} batches, {run['snapshots']} snapshots"
         found = "; ".join(f"{seed}: {' '.join(texts)[:160]}" for seed, texts in run["findings"].items())
         yield f"chaos, {name}", run["commit"], str(run["minutes"]), much, str(run["first"]), found or "nothing"
     truth = _results("truth")
-    much, found = f"{truth['cases']['judged']} cases", str(len(truth["differences"]) or "nothing")
-    yield "truth", truth["commit"][:9], str(truth["minutes"]), much, str(truth["first_seed"]), found
+    much, count = f"{truth['cases']['judged']} cases", len(truth["differences"])
+    yield (
+        "truth",
+        truth["commit"][:9],
+        str(truth["minutes"]),
+        much,
+        str(truth["first_seed"]),
+        (f"{count} differences" if count else "nothing"),
+    )
 
 
 def totals() -> str:

@@ -21,7 +21,7 @@ def read(began, ended, process="reader", **rows):
 
 
 EXPLAINED = {
-    "a write is seen while it runs, or not yet": [
+    "a write is seen while it runs, or is not seen": [
         *(write("A", 1, 9, 1, k="a1"), read(2, 3, k="first"), read(4, 5, k="a1"), read(6, 7, k="a1")),
     ],
     "an unknown outcome, visible much later": [
@@ -64,7 +64,7 @@ UNEXPLAINED = {
         [write("A", 1, 2, 1, k=None), read(3, 4), read(5, 6, k="first")],
         "shows k=first",
     ),
-    "a row of nobody": ([read(1, 2, k="first", x="x")], "shows x=x"),
+    "a row that no write made": ([read(1, 2, k="first", x="x")], "shows x=x"),
     "an unknown outcome takes effect and goes": (
         [write("A", 1, NEVER, 1, k="a1"), read(2, 3, k="a1"), read(4, 5, k="first")],
         "no order explains it",

@@ -6,7 +6,7 @@ answer lost      the server has done its work, and the connection ends before th
 busy             the client is told to slow down
 late             a block waits for up to a second
 reset            both ends get a reset (RST), which drops what was sent and not read
-half-open        no block of this direction arrives any more; nobody is told, until the client gives up
+half-open        no block of this direction arrives any more; neither end is told, until the client gives up
 narrow           a block goes through at 64 KiB a second
 reordered        an answer waits until an answer on another connection has passed it
 ===============  ==================================================================================================

@@ -142,5 +142,7 @@ def _differ(found, expected):
     gone = sorted(expected.keys() - found.keys())
     more = sorted(found.keys() - expected.keys())
     other = sorted(key for key in found.keys() & expected.keys() if found[key] != expected[key])
-    said = [f"lacks {key}={expected[key]}" for key in gone[:4]] + [f"shows {key}={found[key]}" for key in more[:4]]
+    said = [f"does not show {key}={expected[key]}" for key in gone[:4]] + [
+        f"shows {key}={found[key]}" for key in more[:4]
+    ]
     return "; ".join(said + [f"shows {key}={found[key]}, not {expected[key]}" for key in other[:4]])

@@ -327,7 +327,7 @@ class FilesystemGrip:
             log.warning("lock_was_taken_over", lock=self._lock.place)
 
     def leave(self) -> None:
-        """Remembers that the file may be there although nobody holds the lock."""
+        """Remembers that the file may be there although no writer holds the lock."""
         self._may_be_gone = True  # it may never have been created
         _LEFT.setdefault(self._lock.place, []).append(self)
 

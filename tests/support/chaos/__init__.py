@@ -14,7 +14,7 @@ processes of a world are
 * one or two operators (`upkeep`): clean, archive, compact, check, savepoints;
 * readers (`read`): each snapshot is compared with the model;
 * a watcher (`verify`): each commit is verified as it comes;
-* with ``--vandal`` somebody who damages files and brings them back (`vandal`).
+* with ``--vandal`` a process that damages files and restores them (`vandal`).
 
 With ``--toxic`` the disk (`bad_disk`) or the network (`bad_network`) is late, refuses, and loses or reorders answers.
 

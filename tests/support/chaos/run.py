@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -149,7 +150,9 @@ def main():
             if findings:
                 failed[seed] = findings
             seed += 1
-    told = {"store": given.store, "first": given.first, "worlds": worlds, "batches": batches, "snapshots": snapshots}
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    told = {"commit": commit.stdout.strip(), "minutes": round((time.monotonic() - started_s) / 60)}
+    told |= {"store": given.store, "first": given.first, "worlds": worlds, "batches": batches, "snapshots": snapshots}
     told |= {"verified commits": verified, "guest was told": dict(sorted(guest.items()))}
     told |= {"damaged": damaged} if given.vandal else {}
     told["beside"] = ["a vandal"] * given.vandal + ["toxics"] * given.toxic

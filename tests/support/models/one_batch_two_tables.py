@@ -4,10 +4,12 @@ A router's batch writes the tables X and Y. A record of the ledger, created if a
 The completed file of each table follows, and anybody may create it. Another writer updates the same rows of X. Somebody
 takes the router for dead, rightly or not. A reader of ours asks the ledger; a reader of Hudi's does not.
 
-    python tests/support/models/one_batch_two_tables.py
+    PYTHONPATH=tests/support python -m models.one_batch_two_tables
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+
+from models.explore import explore
 
 RULES = {
     "the ledger decides": "who undoes the batch first creates a record that says so, and obeys the one that is there",
@@ -65,22 +67,9 @@ class Model:
 
     without: str | None = None
     with_jvm_writer: bool = False
-    found: dict = field(default_factory=dict)
 
     def holds(self, rule):
         return rule != self.without
-
-    def run(self):
-        """Fills `found`: what is broken -> how many states show it. Returns the number of states."""
-        seen, left = {World()}, [World()]
-        while left:
-            world = left.pop()
-            nexts = set(self.steps(world))
-            for broken in self.broken(world, is_last=not nexts):
-                self.found[broken] = self.found.get(broken, 0) + 1
-            left += nexts - seen
-            seen |= nexts
-        return len(seen)
 
     def steps(self, w):
         yield from self._router(w)
@@ -187,7 +176,7 @@ def _put(w, table, what):
 def check(without=None, *, with_jvm_writer=False):
     """What is broken -> number of states, and the number of all states."""
     model = Model(without, with_jvm_writer)
-    return model.run(), model.found
+    return explore(World(), model.steps, model.broken)
 
 
 if __name__ == "__main__":

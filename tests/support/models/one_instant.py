@@ -6,10 +6,12 @@ line of visibility: base files that are older than the first active commit count
 Published models of the protocol leave that line out. The writer dies at any step, or stands still for as long as
 it likes.
 
-    python tests/support/models/one_instant.py
+    PYTHONPATH=tests/support python -m models.one_instant
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+
+from models.explore import explore
 
 RULES = {
     "3: one object decides": "commit and rollback create one end record if it is absent, and obey the one there",
@@ -56,23 +58,10 @@ class Model:
     """All states that can be reached, without one of the rules if it is named."""
 
     without: str | None = None
-    found: dict = field(default_factory=dict)
 
     def holds(self, number):
         """Whether the rule whose name begins so is there."""
         return self.without is None or not self.without.startswith(number)
-
-    def run(self):
-        """Fills `found`: what is broken -> how many states show it. Returns the number of states."""
-        seen, left = {World()}, [World()]
-        while left:
-            world = left.pop()
-            nexts = set(self.steps(world))
-            for broken in self.broken(world, is_last=not nexts):
-                self.found[broken] = self.found.get(broken, 0) + 1
-            left += nexts - seen
-            seen |= nexts
-        return len(seen)
 
     def steps(self, w):
         for number in range(2):
@@ -159,7 +148,7 @@ def _put(values, number, value):
 def check(without=None):
     """Number of all states, and what is broken -> number of states."""
     model = Model(without)
-    return model.run(), model.found
+    return explore(World(), model.steps, model.broken)
 
 
 if __name__ == "__main__":

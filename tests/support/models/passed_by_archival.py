@@ -5,10 +5,12 @@ looks at the timeline, finds the file in a listing, and commits: anything may ha
 its update before others commit theirs, and commits after them. Cleaning deletes every version but the newest. Archival
 takes the oldest commits off the timeline. Then a comparison of timelines sees less than what happened.
 
-    python tests/support/models/passed_by_archival.py
+    PYTHONPATH=tests/support python -m models.passed_by_archival
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+
+from models.explore import explore
 
 RULES = {
     "9": "a commit conflicts with each active one that it has not seen and that wrote the same file group",
@@ -62,23 +64,6 @@ class Model:
     """All states that can be reached, without some rules."""
 
     without: tuple = ()
-    found: dict = field(default_factory=dict)
-
-    def run(self):
-        """Fills `found`: what is broken -> how many states show it; without a rule, up to the first one.
-
-        Returns:
-            The number of states.
-        """
-        seen, left = {World()}, [World()]
-        while left and not (self.without and self.found):
-            world = left.pop()
-            nexts = set(self.steps(world))
-            for broken in self.broken(world):
-                self.found[broken] = self.found.get(broken, 0) + 1
-            left += nexts - seen
-            seen |= nexts
-        return len(seen)
 
     def steps(self, w):
         count = len({one for one in w.newest[1] if one.startswith("fast")})
@@ -127,7 +112,7 @@ class Model:
             return replace(w, slow="done", is_doubled=True)
         return replace(_commit(w, w.clock + 1, found, "slow"), slow="done")
 
-    def broken(self, w):
+    def broken(self, w, *, is_last):
         """What is wrong with a state."""
         if w.is_doubled:
             yield "a key is in two file groups"
@@ -146,7 +131,7 @@ def _commit(w, time, base, update):
 def check(without=()):
     """Number of all states, and what is broken -> number of states."""
     model = Model(tuple(without))
-    return model.run(), model.found
+    return explore(World(), model.steps, model.broken, stops=bool(model.without))
 
 
 if __name__ == "__main__":

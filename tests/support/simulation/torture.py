@@ -77,6 +77,15 @@ def find_without(name, most):
     return {"rule": name, "seed": None, "found": f"nothing in {most} worlds"}
 
 
+def _keep(path, result):
+    """Writes a result, with the runs before it in short: the page of the record has them all."""
+    known = json.loads(path.read_text()) if path.exists() else {}
+    names = ("commit", "minutes", "first_seed", "worlds", "violations")
+    earlier = [{name: known[name] for name in names}] if "commit" in known else []
+    whole = {**known, **result, "earlier": [*earlier, *known.get("earlier", [])]}
+    path.write_text(json.dumps(whole, indent=1) + "\n")
+
+
 def main():
     """Runs, prints, and writes benchmarks/results/torture.json."""
     parser = argparse.ArgumentParser()
@@ -109,8 +118,7 @@ def main():
         ],
         "rules_taken_out": rules,
     }
-    with open(RESULT, "w") as file:
-        json.dump(result, file, indent=1)
+    _keep(Path(RESULT), result)
     print(f"{sum(result['worlds'].values())} worlds, {len(result['violations'])} violations")
     for rule in rules:
         print(f"without rule {rule['rule']}: seed {rule['seed']}, {rule['found'][:120]}")

@@ -14,9 +14,9 @@ from hudistream import HudiTable as UserTable
 from hudistream import write_hudi
 from table import CommitConflictError, StorageError, UnsupportedTableError, read_table
 from table.clock import InstantClock
-from table.config.table_config import load_table_config
+from table.config.table_config import load_table_config, update_properties
 from table.hudi_table import HudiTable
-from table.metadata_table import keep, make
+from table.metadata_table import drop, keep, make
 from table.metadata_table.changes import FileChanges
 from table.metadata_table.compact import Compaction
 from table.metadata_table.file_lists import load_file_lists
@@ -434,3 +434,29 @@ def test_two_actions_of_one_time_end_the_lists(tmp_path, monkeypatch, logs, vers
             engine.write(2, rows(range(6), ts=2))
     assert partitions(path) == ""
     assert [one for one in logs if one["event"] == "metadata_table_not_kept" and "have the time" in one["why"]]
+
+
+@pytest.mark.parametrize("is_before", [True, False], ids=["before the deletion", "beside the deletion"])
+def test_a_metadata_table_that_another_process_makes_beside_a_drop_stays_or_goes_as_a_whole(
+    tmp_path, monkeypatch, is_before
+):
+    path = str(tmp_path / "t")
+    for number in range(2):
+        engine_of(path, 8, "COPY_ON_WRITE").write(number, rows(range(6)))
+    table = HudiTable.open(path)
+    assert table.config.metadata_indexes
+    update, delete, made = drop.update_properties, drop.delete_metadata_folder, []
+
+    def name(then):
+        """Another process names a metadata table, once."""
+        if not made:
+            made.append(update_properties(table.storage, {"hoodie.table.metadata.partitions": "files"}))
+        return then
+
+    where, what = ("update_properties", update) if is_before else ("delete_metadata_folder", delete)
+    monkeypatch.setattr(drop, where, lambda *given: name(what(*given)))
+    drop.drop_metadata_table(table.storage, table.config)
+    assert len(made) == 1
+    there = os.path.isdir(os.path.join(path, ".hoodie", "metadata", ".hoodie"))
+    assert there is is_before
+    assert load_table_config(table.storage).metadata_partitions == ("files" if is_before else "")

@@ -22,16 +22,21 @@ from streaming.plan.write_profile import (
     is_understood,
     learn_listed,
 )
-from table.errors import HudiError
+from table.errors import HudiError, LostDataError
 from table.files.base.stored_file import read_footer_bytes
 from table.log import get_logger
+from table.metadata_table.metadata_listing import MetadataListing
+from table.options.choices import TableType
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.change import came_and_went
 from table.timeline.instant import WRITE_ACTIONS, Action
+from table.timeline.named_files import NamedFiles
+from table.view.file_system_view import confirmed_groups
 
 FOOTERS_SAMPLED = 3
 PATHS_TOLD = 20
+PATHS_WORTH_THE_LISTS = 16  # reading the metadata table takes ten requests; tasks list a path with one, side by side
 
 log = get_logger("hudistream.profile")
 
@@ -106,7 +111,34 @@ class ProfileCache:
             if commit is not None and commit.base_files:
                 footers = self._sample_footers(commit.sample, commit.base_files)
                 sizes.append(CommitSize(commit.base_bytes, commit.base_rows, footers))
-        return fresh_profile(snapshot.timeline.committed_times, sizes, self._list_everywhere(snapshot))
+        fresh = fresh_profile(snapshot.timeline.committed_times, sizes, self._list_everywhere(snapshot))
+        return fresh if fresh.has_all_paths else learn_listed(fresh, self._list_written_last(snapshot), self._limit)
+
+    def _list_written_last(self, snapshot: Snapshot) -> Mapping[str, tuple[LiveFile, ...]]:
+        """The live files of the paths that the last commits wrote, from the metadata table.
+
+        Empty where few paths were written: the tasks list them. Merge-on-read tables are left out: a log file goes
+        beside a base file that no task opens, so that a listing must show that it is there.
+        """
+        writes, listing = snapshot.timeline.completed_writes, snapshot.listing
+        is_merge_on_read = snapshot.config.table_type == TableType.MERGE_ON_READ
+        if is_merge_on_read or not writes or not isinstance(listing, MetadataListing):
+            return {}
+        if self._limit is not None and self._limit <= 0:
+            return {}
+        confirmed = snapshot.confirmed
+        named = confirmed.named or NamedFiles()
+        if len(tuple(named.since(writes[-1].time))) < PATHS_WORTH_THE_LISTS or not listing.load():
+            return {}
+        found: dict[str, tuple[LiveFile, ...]] = {}
+        for path in reversed(named.since(writes[-COMMITS_REMEMBERED:][0].time).newest_first()):
+            try:
+                groups = confirmed_groups(path, listing.list_files(path), confirmed)
+            except LostDataError:
+                continue  # the task that writes there lists the folder, and judges
+            found[path] = live_files_of(group.latest_slice for group in groups)
+        log.debug("paths_listed_from_metadata_table", table=self._storage.base_uri, partition_paths=len(found))
+        return found
 
     def _list_everywhere(self, snapshot: Snapshot) -> Mapping[str, tuple[LiveFile, ...] | None] | None:
         """The live files of the whole table; None where they are not needed, or too many to remember."""

@@ -128,7 +128,9 @@ def _bucket_fields(options: WriteOptions, config: TableConfig) -> tuple[str, ...
 
 def remembered_below(options: WriteOptions) -> int | None:
     """Size from which the profile need not remember a file; None where keys are looked up, which needs every file."""
-    return None if _meets_records(options) else options.sizes.small_file_limit_bytes
+    if _meets_records(options):
+        return None
+    return options.sizes.small_file_limit_bytes if options.effective_operation.fills_small_files else 0
 
 
 def looks_everywhere(options: WriteOptions) -> bool:

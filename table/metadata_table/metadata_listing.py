@@ -28,6 +28,10 @@ class MetadataListing:
     def __reduce__(self) -> tuple[type[StorageListing], tuple[Storage]]:
         return StorageListing, (self._store.storage,)
 
+    def load(self) -> bool:
+        """Reads the lists, if that was not done, and says whether they can be used."""
+        return self._load() is not None
+
     def _load(self) -> FileLists | None:
         if self._lists is None and not self._asks_store:
             storage = self._store.storage

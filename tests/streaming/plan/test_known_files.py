@@ -27,6 +27,8 @@ from streaming.plan.write_profile import (
 from table import read_table, roll_back
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
+from table.metadata_table.file_lists import FileLists
+from table.metadata_table.metadata_listing import MetadataListing
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.metadata.commit import WriteStat
@@ -128,17 +130,21 @@ def test_another_operation_of_the_same_sink_is_seen(tmp_path, index):
         ("GLOBAL_SIMPLE", (2, 250_000, 20_000)),
         slow(("BUCKET", (2, 250_000, 20_000))),
         slow(("GLOBAL_BLOOM", (50_000, 4, 20_000))),
+        ("BLOOM from the metadata table", (50_000, 250_000, 20_000)),
+        slow(("SIMPLE from the metadata table", (50_000, 9, 3))),
     ],
 )
 def test_random_operations_give_what_a_dictionary_gives(tmp_path, monkeypatch, index, bounds):
     """Two cached engines take turns by luck; now and then another writer, with an engine of its own, comes between."""
+    index, _, with_lists = index.partition(" from ")
+    monkeypatch.setattr("streaming.batch.profile_cache.PATHS_WORTH_THE_LISTS", 0)
     monkeypatch.setattr("streaming.plan.routes.SMALL_BATCH_BYTES", 0)
     monkeypatch.setattr(write_profile, "PATHS_REMEMBERED", bounds[0])
     for module in ("plan.write_profile", "plan.plan_tasks", "batch.profile_cache", "task.report"):
         monkeypatch.setattr(f"streaming.{module}.FILES_REMEMBERED", bounds[1])
     monkeypatch.setattr("streaming.plan.plan_tasks.FILES_SENT", bounds[2])
     rng = random.Random(f"{index} {bounds}")
-    kind = {INDEX: index, "hoodie.parquet.max.file.size": "5000"}
+    kind = {INDEX: index, "hoodie.parquet.max.file.size": "5000", "hoodie.metadata.enable": str(bool(with_lists))}
     cached, fresh = str(tmp_path / "cached"), str(tmp_path / "fresh")
 
     def make(path, operation):
@@ -299,6 +305,70 @@ def test_listings_without_a_commit_are_kept():
     after = learn_listed(profile, {"p": (file("a", 50), file("b", 900)), "q": ()}, 800)
     assert after.paths == {"p": PathProfile((file("a", 50),), 8.0), "q": PathProfile((), 0.0)}
     assert (after.batches, after.seen) == (3, profile.seen)
+
+
+LISTS = {"hoodie.metadata.enable": "true", OPERATION: "upsert"}
+
+
+def twenty_paths(number):
+    return rows(range(number * 20, number * 20 + 40), lambda key: f"p{key % 20:02}", ts=number)
+
+
+def restarted(tmp_path, batches=twenty_paths, **options):
+    """A table of two batches, and a writer that begins with the third one."""
+    path, kind = str(tmp_path / "t"), {**LISTS, **options}
+    for number in range(2):
+        Engine(path, kind).write(None, batches(number))
+    engine = Counting(path, kind)
+    engine.take_listed()
+    return path, engine
+
+
+@pytest.mark.parametrize("options", [{}, {OPERATION: "insert"}, {INDEX: "SIMPLE"}], ids=str)
+def test_after_a_start_the_metadata_table_says_which_small_files_many_paths_have(tmp_path, options):
+    path, engine = restarted(tmp_path, **options)
+    engine.write(2, twenty_paths(2))
+    assert engine.take_listed() == [[], []]
+    assert_knows_what_is_there(engine, path)
+    table = HudiTable.open(path)
+    assert all(len(list_file_groups(table.listing, f"p{n:02}", Snapshot.load(table).committed)) == 1 for n in range(20))
+    known = {row[0] for row in contents(path)}
+    assert known == {f"k{number}" for number in range(80)}
+    assert len(contents(path)) == (120 if options.get(OPERATION) == "insert" else 80)
+
+
+@pytest.mark.parametrize(
+    ("batches", "options"),
+    [
+        (lambda number: rows(range(number * 20, number * 20 + 40), ts=number), {}),
+        (twenty_paths, {"hoodie.metadata.enable": "false"}),
+        (twenty_paths, {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}),
+    ],
+    ids=["few paths", "no metadata table", "log files"],
+)
+def test_tasks_list_where_the_metadata_table_is_of_no_use(tmp_path, batches, options):
+    _, engine = restarted(tmp_path, batches, **options)
+    engine.write(2, batches(2))
+    driver, workers = engine.take_listed()
+    assert driver == []
+    assert set(workers) == set(batches(2).column("p").to_pylist())
+
+
+def test_a_path_whose_list_lacks_a_file_that_a_commit_names_is_listed(tmp_path, monkeypatch):
+    path, engine = restarted(tmp_path)
+    whole = FileLists.files
+    with monkeypatch.context() as patched:
+        patched.setattr(FileLists, "files", lambda lists, path: {} if path == "p03" else whole(lists, path))
+        engine.write(2, twenty_paths(2))
+    assert engine.take_listed() == [[], ["p03"]]
+    assert len(contents(path)) == 80
+
+
+def test_bulk_inserts_ask_for_no_small_files(tmp_path, monkeypatch):
+    path, _ = restarted(tmp_path)
+    monkeypatch.setattr(MetadataListing, "load", lambda _: pytest.fail("lists were read"))
+    bulk = Counting(path, {**LISTS, OPERATION: "bulk_insert"})
+    bulk.write(2, twenty_paths(2))
 
 
 def test_a_walk_finds_what_a_listing_of_each_path_finds(tmp_path):

@@ -97,16 +97,12 @@ class Locator:
             places = index.find(keys)
         except Failures:
             return None  # it was dropped meanwhile, or compacted twice
-        by_group: dict[tuple[str, str], list[int]] = {}
-        for at, key in enumerate(keys.to_pylist()):
-            if key in places:
-                by_group.setdefault((places[key].partition_path, places[key].file_id), []).append(at)
+        by_group = places.by_group()
         files = {(file.partition_path, file.file_id): file for file in files_of(sorted({path for path, _ in by_group}))}
         if by_group.keys() - files.keys():
             return None
         hits = []
-        for group in sorted(by_group):
-            mine = np.array(by_group[group])
+        for group, mine in sorted(by_group.items()):
             found = self._find_keys_in(files[group], keys.take(pa.array(mine)), mine)
             if sum(len(np.unique(hit.sought)) for hit in found) < len(mine):
                 return None

@@ -4,18 +4,22 @@ Each index is a partition path of the metadata table, with one file group or sev
 blocks of log files have the same form, or name the keys of deleted records.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from io import BytesIO
 from itertools import groupby
 from operator import itemgetter
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from table import threads
 from table.errors import CorruptFileError, UnsupportedTableError
+from table.files.hfile.pieces import Pieces, Positions, Sought
 from table.files.hfile.read_hfile import HFile
+from table.files.hfile.walk_blocks import walk_blocks
 from table.files.log.delete_block import read_deletes
 from table.files.log.framing import BlockType, Header, LogBlock, Verdict, scan_blocks
 from table.metadata_table.metadata_table import MetadataTable
@@ -25,7 +29,7 @@ from table.view.file_group import CommittedInstants, DataFile, FileSlice
 
 EMPTY_DELETE_BLOCK = b"\x00\x00\x00\x03\x00\x00\x00\x01\x00"  # Hudi begins each file group with one
 
-_ENTRIES_A_SEARCH = 4  # entries that are decoded in the time of one search
+_BLOCKS_AT_ONCE = 256  # 16 MB of a block's usual size
 
 Layer = HFile | frozenset[bytes]
 """Records that come to a slice together, or the keys of those that go."""
@@ -65,6 +69,21 @@ class SliceRecords:
 
 
 @dataclass(frozen=True)
+class Hits:
+    """What one layer says of keys.
+
+    Attributes:
+        keys: their positions.
+        values: a value for each; an empty one, and None for all, is a delete.
+        schema: Avro schema of the values.
+    """
+
+    keys: Positions
+    values: Pieces | None = None
+    schema: str = ""
+
+
+@dataclass(frozen=True)
 class StoredRecords:
     """The records of a file slice whose base file stays in the store: for a few keys of many.
 
@@ -76,65 +95,49 @@ class StoredRecords:
     base: tuple[HFile, StoredBytes] | None
     logs: tuple[Layer, ...]
 
-    def find_all(self, keys: Sequence[bytes]) -> dict[bytes, list[Value]]:
-        """What the layers say of each key, oldest first. The blocks that may have one are read side by side.
+    def find_each(self, keys: pa.Array) -> Iterator[Hits]:
+        """What the layers say of keys, the oldest layer first. The blocks that may have one are read side by side.
 
         Args:
-            keys: ascending, none twice.
+            keys: binary array without nulls, ascending, none twice.
 
         Raises:
             CorruptFileError: a block is damaged.
             FileNotFoundError: the base file was deleted meanwhile.
             StorageError: the store fails.
         """
-        found: dict[bytes, list[Value]] = {key: [] for key in keys}
+        sought, listed = Sought(keys), keys.to_pylist()
         if self.base is not None:
-            _find_in_base(*self.base, keys, found)
-        for layer in self.logs:
-            if not isinstance(layer, HFile):
-                for key in layer & found.keys():
-                    found[key].append(Value(None, ""))
-            elif _walks_through(layer, keys):
-                _add_all(found, layer.entries(), layer.schema)
+            hfile, stored = self.base
+            places, at = hfile.places_of(listed), 0
+            for count, parts in windows((start, start + size) for start, size in places):
+                stored.load(parts)
+                chosen = [(hfile, start) for start, _ in places[at : at + count]]
+                at += count
+                yield from _hits_in(sought, chosen)
+        for is_data, layers in groupby(self.logs, key=lambda layer: isinstance(layer, HFile)):
+            if is_data:
+                files = [layer for layer in layers if isinstance(layer, HFile)]
+                yield from _hits_in(sought, [(file, start) for file in files for start, _ in file.places_of(listed)])
             else:
-                _add_each(found, keys, layer)
-        return found
+                for layer in layers:
+                    assert isinstance(layer, frozenset)
+                    gone = pa.array(list(layer), pa.binary())
+                    yield Hits(np.flatnonzero(pc.is_in(keys, value_set=gone).to_numpy(zero_copy_only=False)))
 
 
-def _find_in_base(hfile: HFile, stored: StoredBytes, keys: Sequence[bytes], found: dict[bytes, list[Value]]) -> None:
-    if _walks_through(hfile, keys):
-        every, at = hfile.places, 0
-        for count, parts in windows((start, start + size) for start, size in every):
-            stored.load(parts)
-            for start, _ in every[at : at + count]:
-                _add_all(found, hfile.read_block(start), hfile.schema)
-            at += count
-        return
-    places = {key: place for key in keys if (place := hfile.place_of(key)) is not None}
-    placed, at = list(places), 0
-    for count, parts in windows((start, start + size) for start, size in places.values()):
-        stored.load(parts)
-        _add_each(found, placed[at : at + count], hfile)
-        at += count
-
-
-def _walks_through(hfile: HFile, keys: Sequence[bytes]) -> bool:
-    """Whether it takes less time to decode every entry than to look for each key."""
-    return len(keys) * _ENTRIES_A_SEARCH > hfile.entry_count
-
-
-def _add_all(found: dict[bytes, list[Value]], entries: Iterable[tuple[bytes, bytes]], schema: str) -> None:
-    for key, data in entries:
-        if key in found:
-            found[key].append(Value(data or None, schema))  # an empty value is a delete
-
-
-def _add_each(found: dict[bytes, list[Value]], keys: Iterable[bytes], hfile: HFile) -> None:
-    schema = hfile.schema
-    for key in keys:
-        data = hfile.find(key)
-        if data is not None:
-            found[key].append(Value(data or None, schema))
+def _hits_in(sought: Sought, blocks: Sequence[tuple[HFile, int]]) -> Iterator[Hits]:
+    """Those of blocks, given by file and offset; the blocks of a file stand one after the other."""
+    for begin in range(0, len(blocks), _BLOCKS_AT_ONCE):
+        some = blocks[begin : begin + _BLOCKS_AT_ONCE]
+        entries = walk_blocks([file.block_data(offset) for file, offset in some])
+        found, keys = sought.match(entries.keys)
+        at = block = 0
+        for file, of_file in groupby(file for file, _ in some):
+            block += len(list(of_file))
+            end = int(np.searchsorted(found, entries.ends[block - 1]))
+            yield Hits(keys[at:end], entries.values.take(found[at:end]), file.schema)
+            at = end
 
 
 def _entries_of(layer: Layer, number: int) -> Iterator[tuple[bytes, int, Value]]:

@@ -23,7 +23,7 @@ from table.config.metadata_indexes import (
 )
 from table.config.table_config import PROPERTIES_FILE, TableConfig, load_table_config, update_properties
 from table.errors import CorruptFileError, UnsupportedTableError
-from table.files.hfile.write_hfile import encode_hfile
+from table.files.hfile.write_hfile import HFileEntries, encode_hfile
 from table.files.log.delete_block import encode_deletes
 from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.files.names import LogFileName, log_write_token, may_be_of_instant
@@ -95,7 +95,7 @@ def keep_lists(
         config, locations = _new_locations(storage, config, changes, time, is_checked=seen is not None)
         kept, statistics = _new_statistics(storage, config, changes, seen.statistics if seen else None)
         delta = _Delta(own, timeline, time, completion_time)
-        new = _NewRecords(GroupRecords(tuple(changes.encode())), statistics, locations)
+        new = _NewRecords(GroupRecords(HFileEntries.of(changes.encode())), statistics, locations)
         counts = delta.write(new, seen.group_counts if seen else {})
         delta.check(load_timeline(storage, layout_of(config.layout_version, config.timeline_folder)))
         known.remember(SeenLists(config, own.config, time, timeline.files, kept, counts))
@@ -328,11 +328,11 @@ class _Delta:
         schema = schema_of(self._own.config.version)
         header: dict[int, str] = {Header.INSTANT_TIME: self._time, Header.SCHEMA: schema}
         blocks = []
-        if records.added:
+        if len(records.added):
             blocks.append(LogBlock(BlockType.HFILE_DATA, header, encode_hfile(records.added, schema)))
-        if records.deleted:
-            keys = pa.array(records.deleted, pa.string())
-            blocks.append(LogBlock(BlockType.DELETE, header, encode_deletes(keys, index, pa.table({}))))
+        if len(records.deleted):
+            deletes = encode_deletes(records.deleted, index, pa.table({}))
+            blocks.append(LogBlock(BlockType.DELETE, header, deletes))
         return b"".join(map(encode_block, blocks))
 
     def _place(self, index: str, file_id: str, entries: list[FileInfo]) -> tuple[str, int]:

@@ -59,7 +59,7 @@ def make_record_index(
         made: list[dict[bytes, bytes]] = [{} for _ in range(count_groups(count))]
         for found in told:
             for (_, number), records in found.by_group(len(made)).items():
-                made[number].update(records.added)
+                made[number].update(iter(records.added))
         if sum(map(len, made)) < count:
             raise UnsupportedTableError("the table has a key twice, and a record index names one place of a key")
     except CorruptFileError as error:

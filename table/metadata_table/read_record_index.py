@@ -8,13 +8,16 @@ only what the table has completed.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import TableConfig, load_table_config
 from table.errors import UnsupportedTableError
 from table.metadata_table.file_lists import check_knows
-from table.metadata_table.groups import open_records, read_records
+from table.metadata_table.groups import Hits, open_records, read_records
 from table.metadata_table.index_definitions import check_is_global
 from table.metadata_table.index_keys import groups_of_keys
 from table.metadata_table.known_lists import KnownLists
@@ -36,6 +39,63 @@ _Decoded = dict[tuple[Value, ...], Location | None]
 """Keys that came to a file group together have one value: each value is decoded once."""
 
 
+NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where keys are.
+
+    Attributes:
+        numbers: for each key the position of its location; `NOWHERE`: the index does not have it.
+        locations: the locations, each once.
+    """
+
+    numbers: npt.NDArray[np.int64]
+    locations: tuple[Location, ...]
+
+    @property
+    def unknown(self) -> npt.NDArray[np.int64]:
+        """The positions of keys that the index does not have, ascending."""
+        return np.flatnonzero(self.numbers == NOWHERE)
+
+    def by_group(self) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
+        """Partition path and file id -> the positions of its keys, ascending."""
+        groups: dict[tuple[str, str], int] = {}
+        of_location = [groups.setdefault((one.partition_path, one.file_id), len(groups)) for one in self.locations]
+        known = np.flatnonzero(self.numbers != NOWHERE)
+        of_key = np.array(of_location, np.int64)[self.numbers[known]]
+        order = np.argsort(of_key, kind="stable")
+        ends = np.cumsum(np.bincount(of_key, minlength=len(groups)))
+        parts = np.split(known[order], ends[:-1]) if groups else []
+        return {group: part for group, part in zip(groups, parts, strict=True) if len(part)}
+
+
+class _Known:
+    """The locations that were met. Keys that came to a file group together have one value, which is decoded once."""
+
+    def __init__(self) -> None:
+        self.locations: list[Location] = []
+        self._numbers: dict[Value, int] = {}
+
+    def numbers_of(self, hits: Hits) -> npt.NDArray[np.int64]:
+        """For each hit the position of its location in `locations`; `NOWHERE`: the key was deleted."""
+        numbers = np.full(len(hits.keys), NOWHERE)
+        for at, values in hits.values.by_length() if hits.values is not None else ():
+            each = values.dictionary_encode()
+            of_value = [self._number_of(Value(data, hits.schema)) for data in each.dictionary.to_pylist()]
+            numbers[at] = np.array(of_value, np.int64)[each.indices.to_numpy()]
+        return numbers
+
+    def _number_of(self, value: Value) -> int:
+        if value not in self._numbers:
+            location = decode_location([value])
+            assert location is not None  # the value is not empty
+            self.locations.append(location)
+            self._numbers[value] = len(self.locations) - 1
+        return self._numbers[value]
+
+
 @dataclass(frozen=True)
 class RecordIndex:
     """The record index of a table as of a snapshot. Small: it is sent to workers.
@@ -52,8 +112,8 @@ class RecordIndex:
     slices: Mapping[int, FileSlice]
     count: int
 
-    def find(self, keys: pa.Array) -> dict[str, Location]:
-        """Where keys are; keys that the index does not have are left out.
+    def find(self, keys: pa.Array) -> Places:
+        """Where keys are.
 
         Args:
             keys: record keys (string array without nulls).
@@ -61,18 +121,19 @@ class RecordIndex:
         Raises:
             UnsupportedTableError, CorruptFileError, StorageError, FileNotFoundError: the index cannot be read.
         """
-        found: dict[str, Location] = {}
-        known: _Decoded = {}
-        by_group: dict[int, set[str]] = {}
-        for key, number in zip(keys.to_pylist(), groups_of_keys(keys, self.count).tolist(), strict=True):
-            by_group.setdefault(number, set()).add(key)
-        for number in sorted(by_group.keys() & self.slices.keys()):
+        each = keys.dictionary_encode()
+        numbers, known = np.full(len(each.dictionary), NOWHERE), _Known()
+        encoded = each.dictionary.cast(pa.binary())
+        order = pc.array_sort_indices(encoded).to_numpy()
+        groups = groups_of_keys(each.dictionary, self.count)[order]
+        for number in np.unique(groups).tolist():
+            if number not in self.slices:
+                continue
+            mine = order[groups == number]
             records = open_records(self.own, self.slices[number], self.committed)
-            for key, values in records.find_all(sorted(key.encode() for key in by_group[number])).items():
-                location = _decode(values, known)
-                if location is not None:
-                    found[key.decode()] = location
-        return found
+            for hits in records.find_each(encoded.take(pa.array(mine))):
+                numbers[mine[hits.keys]] = known.numbers_of(hits)
+        return Places(numbers[each.indices.to_numpy()], tuple(known.locations))
 
     def locations(self, number: int) -> Iterator[tuple[str, Location]]:
         """The keys of a file group of the index, ascending, and where they are. Its files are read whole.

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from table.config.metadata_indexes import RECORD_INDEX
 from table.errors import UnsupportedTableError
+from table.files.hfile.write_hfile import HFileEntries
 from table.files.key_changes import KeyChanges
 from table.metadata_table.index_keys import groups_of_keys
 from table.metadata_table.location_codec import encode_location
@@ -52,14 +53,20 @@ class NewLocations:
             count: number of its file groups.
         """
         added, gone = groups_of_keys(self.added, count), groups_of_keys(self.deleted, count)
+        values = pa.array(self.values, pa.binary())
         made = {}
         for number in np.unique(np.concatenate([added, gone])).tolist():
-            new = np.flatnonzero(added == number)
-            keys = self.added.take(pa.array(new)).to_pylist()
-            # of two records of one key the later one counts
-            pairs = {key.encode(): self.values[at] for key, at in zip(keys, self.places[new].tolist(), strict=True)}
-            lost = self.deleted.filter(pa.array(gone == number)).to_pylist()
-            made[RECORD_INDEX, number] = GroupRecords(tuple(sorted(pairs.items())), tuple(sorted(lost)))
+            mine = np.flatnonzero(added == number)
+            keys = self.added.take(pa.array(mine)).cast(pa.binary())
+            order = pc.array_sort_indices(keys).to_numpy()  # equal keys stay in their order, and the last one counts
+            keys = keys.take(pa.array(order))
+            if len(keys) > 1:
+                last = np.append(pc.not_equal(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False), [True])
+                keys, order = keys.filter(pa.array(last)), order[last]
+            located = values.take(pa.array(self.places[mine[order]]))
+            lost = self.deleted.filter(pa.array(gone == number))
+            entries = HFileEntries(keys, located)
+            made[RECORD_INDEX, number] = GroupRecords(entries, lost.take(pc.array_sort_indices(lost)))
         return made
 
 

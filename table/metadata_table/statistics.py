@@ -5,7 +5,7 @@ names those that it has taken. Statistics of chosen columns are not maintained.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS
 from table.config.table_config import TableConfig
 from table.errors import UnsupportedTableError
 from table.files.column_ranges import ColumnRange, Ranges, widen
+from table.files.hfile.write_hfile import NO_ENTRIES, HFileEntries
 from table.metadata_table.column_stats import ColumnStats, StatsCodec, is_indexed
 from table.metadata_table.index_keys import group_of_key, stats_key
 from table.metadata_table.records import RecordType, key_of
@@ -68,12 +69,12 @@ class GroupRecords:
     """What an action writes into one file group.
 
     Attributes:
-        added: keys and values, ascending by key.
-        deleted: keys whose records go.
+        added: keys and values.
+        deleted: keys whose records go, ascending (string array).
     """
 
-    added: tuple[tuple[bytes, bytes], ...] = ()
-    deleted: tuple[str, ...] = ()
+    added: HFileEntries = NO_ENTRIES
+    deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
 
     def __len__(self) -> int:
         return len(self.added) + len(self.deleted)
@@ -107,7 +108,10 @@ class NewStatistics:
         for key in self.deleted:
             gone.setdefault((COLUMN_STATS, group_of_key(key, counts[COLUMN_STATS])), []).append(key)
         return {
-            group: GroupRecords(tuple(sorted(added.get(group, {}).items())), tuple(sorted(gone.get(group, ()))))
+            group: GroupRecords(
+                HFileEntries.of(sorted(added.get(group, {}).items())),
+                pa.array(sorted(gone.get(group, ())), pa.string()),
+            )
             for group in sorted({*added, *gone})
         }
 

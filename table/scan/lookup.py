@@ -95,11 +95,10 @@ def _by_index(table: HudiTable, plan: ScanPlan, keys: pa.Array) -> ScanPlan | No
         now = table.load_timeline()
         if not Change.between(plan.context.committed.times, now.committed_times).is_none:
             return None
-        places = seen.as_of(now).find(keys).values()
+        groups = seen.as_of(now).find(keys).by_group().keys()
     except Failures as error:
         tell_not_used("record_index_not_used", table.storage.base_uri, error)
         return None
-    groups = {(place.partition_path, place.file_id) for place in places}
     kept = tuple(one for one in plan.slices if (one.partition_path, one.file_id) in groups)
     return replace(plan, slices=kept) if len(kept) == len(groups) else None
 

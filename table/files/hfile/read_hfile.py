@@ -4,11 +4,11 @@ The index may have several levels, as HBase writes it for large files.
 """
 
 import struct
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from table.errors import CorruptFileError
 from table.files.hfile.blocks import (
@@ -37,7 +37,10 @@ _LENGTHS = struct.Struct(">ii")
 _ORDERED_APART = 0xEE
 
 
-def _told_as_damage(function: Any) -> Any:
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _told_as_damage(function: _Function) -> _Function:
     """Wrong bytes show themselves in several errors of Python; callers meet one."""
 
     @wraps(function)
@@ -47,7 +50,7 @@ def _told_as_damage(function: Any) -> Any:
         except (struct.error, IndexError, ValueError, TypeError, KeyError) as error:
             raise CorruptFileError(f"an HFile is damaged: {error}") from error
 
-    return decode
+    return cast("_Function", decode)
 
 
 class HFile:
@@ -156,22 +159,14 @@ class HFile:
         """Offset and size in bytes, as the index says, of each data block."""
         return list(zip(self._offsets, self._sizes, strict=True))
 
-    def read_block(self, offset: int) -> list[tuple[bytes, bytes]]:
-        """The keys of a data block with their values, in their order.
+    def places_of(self, keys: Sequence[bytes]) -> list[tuple[int, int]]:
+        """Offset and size in bytes, as the index says, of the blocks that may have one of several keys.
 
         Args:
-            offset: of `places`.
-
-        Raises:
-            CorruptFileError: the block is damaged.
+            keys: ascending.
         """
-        found: list[tuple[bytes, bytes]] = self._read(offset)
-        return found
-
-    def place_of(self, key: bytes) -> tuple[int, int] | None:
-        """Offset and size in bytes, as the index says, of the block that may have a key; None: no block may."""
-        at = bisect_right(self._keys, key) - 1
-        return (self._offsets[at], self._sizes[at]) if at >= 0 else None
+        bounds = [*(bisect_left(keys, first) for first in self._keys), len(keys)]
+        return [place for place, (start, end) in zip(self.places, pairwise(bounds), strict=True) if start < end]
 
     def find(self, key: bytes) -> bytes | None:
         """The value of a key, or None; unpacks one block.
@@ -187,16 +182,23 @@ class HFile:
         if max(key, default=0) >= _ORDERED_APART:
             return dict(self._read(self._offsets[at])).get(key)
         if at != self._found_in:
-            self._block, self._found_in, self._place = self._data_of(self._offsets[at]), at, 0
+            self._block, self._found_in, self._place = self.block_data(self._offsets[at]), at, 0
         elif key < self._sought:
             self._place = 0
         self._sought = key
-        found: tuple[bytes | None, int] = _find_behind(self._block, self._place, key)
-        self._place = found[1]
-        return found[0]
+        value, self._place = _find_behind(self._block, self._place, key)
+        return value
 
     @_told_as_damage
-    def _data_of(self, offset: int) -> bytes:
+    def block_data(self, offset: int) -> bytes:
+        """The unpacked data of a block, as `table.files.hfile.walk_blocks` takes it.
+
+        Args:
+            offset: of `places`.
+
+        Raises:
+            CorruptFileError: the block is damaged.
+        """
         block = decode_block(self._file, offset, self._codec)
         if block.magic != DATA:
             raise ValueError(f"the block at byte {offset} holds no entries")
@@ -204,7 +206,7 @@ class HFile:
 
     @_told_as_damage
     def _read(self, offset: int) -> list[tuple[bytes, bytes]]:
-        data, at, entries = self._data_of(offset), 0, []
+        data, at, entries = self.block_data(offset), 0, []
         size, lengths = len(data), _LENGTHS.unpack_from
         while at < size:  # an index has as many entries as the table has rows: no call that can be spared
             key_length, value_length = lengths(data, at)

@@ -2,9 +2,15 @@
 
 import gzip
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from table.files.hfile.blocks import DATA, FILE_INFO, HEADER, HEADER_BYTES, ROOT_INDEX, Codec
+from table.files.hfile.pieces import bytes_of
 from table.files.hfile.read_hfile import MAJOR_VERSION, PROTOBUF_MAGIC, SCHEMA_KEY, TRAILER_BYTES, TRAILER_MAGIC
 
 _CHECKSUM_BYTES = 4
@@ -13,10 +19,42 @@ _BYTES_PER_CHECKSUM = 16384
 _BLOCK_BYTES = 1 << 16
 _NO_FAMILY_LATEST_PUT = b"\x00" + b"\x7f" + b"\xff" * 7 + b"\x04"
 _NO_MVCC = b"\x00"
+_KEY_FRAME = 2 + len(_NO_FAMILY_LATEST_PUT)  # what a key has besides its row
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 
 
-def encode_hfile(entries: Iterable[tuple[bytes, bytes]], schema: str, *, is_base_file: bool = False) -> bytes:
+@dataclass(frozen=True)
+class HFileEntries:
+    """The entries of an HFile, ascending by key.
+
+    Attributes:
+        keys: binary array without nulls.
+        values: binary array without nulls, a value for each key.
+    """
+
+    keys: pa.Array
+    values: pa.Array
+
+    @staticmethod
+    def of(entries: Iterable[tuple[bytes, bytes]]) -> "HFileEntries":
+        """Keys with values."""
+        pairs = list(entries)
+        keys, values = [key for key, _ in pairs], [value for _, value in pairs]
+        return HFileEntries(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return zip(self.keys.to_pylist(), self.values.to_pylist(), strict=True)
+
+
+NO_ENTRIES = HFileEntries.of(())
+
+
+def encode_hfile(
+    entries: HFileEntries | Iterable[tuple[bytes, bytes]], schema: str, *, is_base_file: bool = False
+) -> bytes:
     """The bytes of an HFile. The same entries give the same bytes.
 
     Args:
@@ -27,14 +65,13 @@ def encode_hfile(entries: Iterable[tuple[bytes, bytes]], schema: str, *, is_base
     Raises:
         ValueError: the keys do not ascend.
     """
-    blocks = _DataBlocks()
-    for key, value in entries:
-        blocks.add(key, value)
-    blocks.flush()
+    held = entries if isinstance(entries, HFileEntries) else HFileEntries.of(entries)
+    _check_ascending(held.keys)
+    blocks = _DataBlocks(held.keys, _framed(held))
     file, index_at = blocks.file, len(blocks.file)
     file += encode_block(ROOT_INDEX, bytes(blocks.index)) + encode_block(ROOT_INDEX, b"")
     info_at = len(file)
-    info = {**blocks.info(), SCHEMA_KEY: schema.encode(), **(blocks.key_range() if is_base_file else {})}
+    info = {**_info_of(held), SCHEMA_KEY: schema.encode(), **(_key_range(held) if is_base_file else {})}
     file += encode_block(FILE_INFO, _encode_info(info))
     trailer = (
         (1, info_at),
@@ -43,7 +80,7 @@ def encode_hfile(entries: Iterable[tuple[bytes, bytes]], schema: str, *, is_base
         (4, blocks.unpacked),
         (5, blocks.count),
         (6, 0),
-        (7, blocks.entries),
+        (7, len(held)),
         (8, 1),
         (9, 0),
         (10, blocks.last_at),
@@ -53,71 +90,89 @@ def encode_hfile(entries: Iterable[tuple[bytes, bytes]], schema: str, *, is_base
     return bytes(file) + _encode_trailer(b"".join(encode_field(number, value) for number, value in trailer))
 
 
+def _check_ascending(keys: pa.Array) -> None:
+    if len(keys) > 1:
+        wrong = pc.index(pc.less(keys[:-1], keys[1:]), False).as_py()
+        if wrong >= 0:
+            later, last = keys[wrong + 1].as_py(), keys[wrong].as_py()
+            raise ValueError(f"the key {later!r} of an HFile comes after {last!r}")
+
+
+def _framed(entries: HFileEntries) -> pa.Array:
+    """Each entry as a block has it (binary array). Entries of the same lengths begin alike."""
+    rows, values = (
+        pc.binary_length(column).to_numpy(zero_copy_only=False) for column in (entries.keys, entries.values)
+    )
+    lengths, of_entry = np.unique(rows.astype(np.int64) << 32 | values, return_inverse=True)
+    heads = [_head(length >> 32, length & 0xFFFFFFFF) for length in lengths.tolist()]
+    head = pa.array(heads, pa.binary()).take(pa.array(of_entry.reshape(-1)))
+    middle, end = (pa.scalar(part, pa.binary()) for part in (_NO_FAMILY_LATEST_PUT, _NO_MVCC))
+    framed: pa.Array = pc.binary_join_element_wise(
+        head, entries.keys, middle, entries.values, end, pa.scalar(b"", pa.binary())
+    )
+    return framed
+
+
+def _head(row: int, value: int) -> bytes:
+    """The lengths before a row and a value of so many bytes."""
+    return struct.pack(">iiH", _KEY_FRAME + row, value, row)
+
+
 class _DataBlocks:
     """The data blocks of a file, and their index.
+
+    Args:
+        keys: of the entries.
+        framed: the entries, as blocks have them.
 
     Attributes:
         file: the blocks.
         index: content of the root index.
         count: blocks.
-        entries: keys.
         unpacked: bytes of the blocks' data.
         last_at: place of the last block.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keys: pa.Array, framed: pa.Array) -> None:
         self.file, self.index = bytearray(), bytearray()
-        self.count = self.entries = self.unpacked = self.last_at = 0
-        self._block = bytearray()
-        self._first = self._last = self._least = b""
-        self._key_bytes = self._value_bytes = 0
+        self.count = self.unpacked = self.last_at = 0
+        data, bounds = bytes_of(framed)
+        first = 0
+        while first < len(keys):
+            # as many entries as fit into a block, and at least one
+            fits = int(np.searchsorted(bounds, bounds[first] + _BLOCK_BYTES, side="right")) - 1
+            after = max(first + 1, min(fits, len(keys)))
+            self._add(_row(keys[first].as_py()), data[bounds[first] : bounds[after]].tobytes())
+            first = after
 
-    def add(self, key: bytes, value: bytes) -> None:
-        """Adds an entry.
-
-        Raises:
-            ValueError: its key is not greater than the last one.
-        """
-        if self.entries and key <= self._last:
-            raise ValueError(f"the key {key!r} of an HFile comes after {self._last!r}")
-        framed = _row(key) + _NO_FAMILY_LATEST_PUT
-        entry = struct.pack(">ii", len(framed), len(value)) + framed + value + _NO_MVCC
-        if self._block and len(self._block) + len(entry) > _BLOCK_BYTES:
-            self.flush()
-        if not self._block:
-            self._first = key
-        if not self.entries:
-            self._least = key
-        self._block += entry
-        self.entries, self._last = self.entries + 1, key
-        self._key_bytes, self._value_bytes = self._key_bytes + len(framed), self._value_bytes + len(value)
-
-    def flush(self) -> None:
-        """Ends the block that is being filled, if there is one."""
-        if not self._block:
-            return
-        packed, key = encode_block(DATA, bytes(self._block)), _row(self._first)
+    def _add(self, first: bytes, block: bytes) -> None:
+        packed = encode_block(DATA, block)
         self.last_at = len(self.file)
-        self.index += struct.pack(">qi", self.last_at, len(packed)) + encode_java_varint(len(key)) + key
+        self.index += struct.pack(">qi", self.last_at, len(packed)) + encode_java_varint(len(first)) + first
         self.file += packed
-        self.count, self.unpacked = self.count + 1, self.unpacked + len(self._block)
-        self._block.clear()
+        self.count, self.unpacked = self.count + 1, self.unpacked + len(block)
 
-    def info(self) -> dict[bytes, bytes]:
-        """The entries of the file info that tell of the keys."""
-        entries = max(self.entries, 1)
-        return {
-            b"KEY_VALUE_VERSION": struct.pack(">i", 1),
-            b"MAX_MEMSTORE_TS_KEY": bytes(8),
-            b"hfile.AVG_KEY_LEN": struct.pack(">i", self._key_bytes // entries),
-            b"hfile.AVG_VALUE_LEN": struct.pack(">i", self._value_bytes // entries),
-            b"hfile.CREATE_TIME_TS": bytes(8),
-            b"hfile.LASTKEY": _row(self._last) + _NO_FAMILY_LATEST_PUT if self.entries else b"",
-        }
 
-    def key_range(self) -> dict[bytes, bytes]:
-        """What a base file tells of its keys besides."""
-        return {b"minRecordKey": self._least, b"maxRecordKey": self._last, b"bloomFilterTypeCode": b"DYNAMIC_V0"}
+def _info_of(held: HFileEntries) -> dict[bytes, bytes]:
+    """The entries of the file info that tell of the keys."""
+    count = max(len(held), 1)
+    key_bytes = len(held) * _KEY_FRAME + (pc.sum(pc.binary_length(held.keys)).as_py() or 0)
+    value_bytes = pc.sum(pc.binary_length(held.values)).as_py() or 0
+    last = _row(held.keys[-1].as_py()) + _NO_FAMILY_LATEST_PUT if len(held) else b""
+    return {
+        b"KEY_VALUE_VERSION": struct.pack(">i", 1),
+        b"MAX_MEMSTORE_TS_KEY": bytes(8),
+        b"hfile.AVG_KEY_LEN": struct.pack(">i", key_bytes // count),
+        b"hfile.AVG_VALUE_LEN": struct.pack(">i", value_bytes // count),
+        b"hfile.CREATE_TIME_TS": bytes(8),
+        b"hfile.LASTKEY": last,
+    }
+
+
+def _key_range(held: HFileEntries) -> dict[bytes, bytes]:
+    """What a base file tells of its keys besides."""
+    least, most = (held.keys[0].as_py(), held.keys[-1].as_py()) if len(held) else (b"", b"")
+    return {b"minRecordKey": least, b"maxRecordKey": most, b"bloomFilterTypeCode": b"DYNAMIC_V0"}
 
 
 def _row(key: bytes) -> bytes:

@@ -373,11 +373,8 @@ def _check_locations(
     for file in files:
         keys = pa.concat_arrays([pa.array([], pa.string()), *_keys_of_commit(table, file, instant.time)])[:left]
         left -= len(keys)
-        places = index.find(keys)
-        for key in keys.to_pylist():
-            place = places.get(key)
-            if place is None or (place.partition_path, place.file_id) != (file.partition_path, file.file_id):
-                wrong.append(key)
+        here = index.find(keys).by_group().get((file.partition_path, file.file_id), ())
+        wrong += keys.take(pa.array(np.setdiff1d(np.arange(len(keys)), here))).to_pylist()
         if left <= 0:
             break
     if wrong:

@@ -15,7 +15,7 @@ from table.metadata_table.file_lists import Failures
 from table.metadata_table.index_keys import groups_of_keys
 from table.metadata_table.location_codec import Location
 from table.metadata_table.metadata_table import METADATA_FOLDER
-from table.metadata_table.read_record_index import RecordIndex, see_record_index
+from table.metadata_table.read_record_index import Places, RecordIndex, see_record_index
 from table.scan.read_slice import SliceContext
 from table.scan.slice_keys import read_slice_keys
 from table.services.check.file_lists import ADVICE
@@ -106,23 +106,21 @@ class _Comparison:
         for group in chosen:
             keys = self._read_keys(group)
             if keys is not None:
-                found = self.index.find(keys)
-                yield from self._find_lost(group, keys, found)
-                here = pa.array([key for key, at in found.items() if _group_of(at) == group], pa.string())
+                places = self.index.find(keys)
+                yield from self._find_lost(group, keys, places)
+                here = keys.take(pa.array(places.by_group().get(group, ()), pa.int64())).unique()
                 rightly[group] = int(np.isin(groups_of_keys(here, self.index.count), self.numbers).sum())
         yield from self._find_left_over(rightly)
 
-    def _find_lost(self, group: Group, keys: pa.Array, found: Mapping[str, Location]) -> Iterator[tuple[str, str]]:
-        elsewhere: dict[Group, list[str]] = {}
-        for key in keys.to_pylist():
-            if key not in found:
-                yield key, "which is missing there"
-            elif (place := _group_of(found[key])) != group:
-                elsewhere.setdefault(place, []).append(key)
+    def _find_lost(self, group: Group, keys: pa.Array, places: Places) -> Iterator[tuple[str, str]]:
+        yield from ((key, "which is missing there") for key in keys.take(pa.array(places.unknown)).to_pylist())
+        elsewhere = {place: keys.take(pa.array(at)) for place, at in places.by_group().items() if place != group}
         for place, told in elsewhere.items():
             held = self._key_set(place)
             yield from (
-                (key, f"which is in {_name(group)}, and not in {_name(place)}") for key in told if key not in held
+                (key, f"which is in {_name(group)}, and not in {_name(place)}")
+                for key in told.to_pylist()
+                if key not in held
             )
 
     def _find_left_over(self, rightly: Mapping[Group, int]) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,7 @@ def held(locations, count):
     found = locations.by_group(count)
     assert all(index == RECORD_INDEX and 0 <= number < count for index, number in found)
     added = {key.decode(): value for records in found.values() for key, value in records.added}
-    return added, sorted(key for records in found.values() for key in records.deleted)
+    return added, sorted(key for records in found.values() for key in records.deleted.to_pylist())
 
 
 def test_a_location_is_the_one_of_hudi():

@@ -119,8 +119,8 @@ def test_records_go_to_the_groups_of_their_keys_in_order():
         keys = [key.decode() for key, _ in records.added]
         assert keys == sorted(keys)
         count = 2 if index == COLUMN_STATS else 3
-        assert {group_of_key(key, count) for key in (*keys, *records.deleted)} == {number}
-    gone = [key for records in groups.values() for key in records.deleted]
+        assert {group_of_key(key, count) for key in (*keys, *records.deleted.to_pylist())} == {number}
+    gone = [key for records in groups.values() for key in records.deleted.to_pylist()]
     assert sorted(gone) == sorted(stats_key(column, "p", name) for column in KINDS for name in ("old1", "old2"))
     assert sum(map(len, groups.values())) == 18 + 4 + 2
 

@@ -363,6 +363,7 @@ TWICE = {"an update that archival forgot, layout 2", "archivals at once, layout 
 LONG = {
     "a view that a clean emptied", "keys in two file groups", "a compaction that missed a write, layout 2",
     "an update that archival forgot", "archivals at once", "a late end", "two ends, layout 2",
+    "a completed file that comes back", "rows that overtake those that wait", "a process that forks",
 }  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def ordered(request, monkeypatch, in_batch):
     monkeypatch.setattr(side_by_side, "MOST_FILES", 1)
 
 
-@pytest.mark.parametrize("operation", ["upsert", "insert"])
+@pytest.mark.parametrize("operation", quick(1, ["upsert", "insert"]))
 @pytest.mark.parametrize(
     ("step", "after"), [(7, True), *(pytest.param(1, after, marks=pytest.mark.slow) for after in (False, True))]
 )

@@ -20,7 +20,8 @@ def test_the_parts_of_a_batch_are_refused_and_repeats_are_not(spark, tmp_path, n
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", quick(1, ["connect", "classic"]))
+@pytest.mark.slow  # under Connect of Spark 4 the sink runs in `make test` (test_connect)
+@pytest.mark.parametrize("kind", ["connect", "classic"])
 def test_so_they_are_on_spark_4(tmp_path, kind):
     names = ("one sink", "a sink for each call", "equal", "again") if kind == "connect" else CASES
     said = run_program(make_environment(*SPARK_4["4.2"]), "parts.py", tmp_path, kind, *names)

@@ -4,6 +4,7 @@ import pytest
 from engine import key_set, rows
 from indexed_crash import FIRST, SECOND, build, clean_and_compact, stopped_copies, written
 from record_index import assert_record_index_is_right
+from tiers import quick
 
 from table import read_table
 from table.config.metadata_indexes import COLUMN_STATS, FILES, RECORD_INDEX
@@ -89,7 +90,7 @@ def test_a_batch(tmp_path, version, table_type, step):
 
 
 @STEP
-@pytest.mark.parametrize(("version", "table_type"), FORMS)
+@pytest.mark.parametrize(("version", "table_type"), quick(1, FORMS))
 def test_the_batch_that_makes_the_lists(tmp_path, version, table_type, step):
     path = str(tmp_path / "t")
     off = {"hoodie.metadata.enable": "false"}
@@ -107,7 +108,7 @@ def test_the_batch_that_makes_the_lists(tmp_path, version, table_type, step):
 
 
 @STEP
-@pytest.mark.parametrize(("version", "table_type"), FORMS)
+@pytest.mark.parametrize(("version", "table_type"), quick(1, FORMS[::-1]))
 def test_a_clean_and_a_compaction_of_the_lists(tmp_path, version, table_type, step):
     path = str(tmp_path / "t")
     for number in range(5):

@@ -37,6 +37,12 @@ VALUES = {
     pa.decimal128(9, 2): [Decimal("-1.00"), Decimal("0.00"), Decimal("12.34")],
 }
 KINDS = {"cow": {}, "mor": {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}}
+# each kind with one type of table in `make test`, with both in `make test-all`
+EACH_ONCE = [
+    pytest.param(kind, table, marks=[] if (number + place) % 2 else [pytest.mark.slow], id=f"{table}-{kind}")
+    for number, kind in enumerate(VALUES)
+    for place, table in enumerate(KINDS)
+]
 COMPARED = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
 }  # fmt: skip
@@ -124,8 +130,7 @@ def check_readers(path, rows, terms, kind):
         assert ids(by_polars) == ids(frame.filter(condition)["id"].to_list()), term
 
 
-@pytest.mark.parametrize("kind", VALUES, ids=str)
-@pytest.mark.parametrize("table_type", KINDS)
+@pytest.mark.parametrize(("kind", "table_type"), EACH_ONCE)
 def test_answers_do_not_depend_on_the_layout(tmp_path_factory, kind, table_type):
     @given(st.data())
     @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))

@@ -94,7 +94,7 @@ class Locator:
         started_s = clock.monotonic_s()
         keys, codes = _encoded_keys(rows)
         try:
-            places = index.find(keys)
+            places = index.find(keys, self._cache)
         except Failures:
             return None  # it was dropped meanwhile, or compacted twice
         by_group = places.by_group()

@@ -1,6 +1,6 @@
 """A worker process's cache of base files between batches: ranges, filters and keys, within a memory limit.
 
-A base file never changes, so an entry of the cache never becomes wrong.
+A base file never changes, so an entry of the cache never becomes wrong. Files of a record index are remembered, too.
 """
 
 from collections import OrderedDict
@@ -18,6 +18,7 @@ from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import FileContents
 from table.files.bloom.bloom_filter import AnyBloomFilter
 from table.index.virtual_keys import VirtualKeys
+from table.metadata_table.known_layers import KnownRecords
 from table.storage.interface import Storage
 
 DEFAULT_MAX_ENTRIES = 100_000  # bound of a dynamic filter for keys to be added, which only its writer needs
@@ -60,6 +61,9 @@ class KnownFile:
     def bare(self) -> "KnownFile":
         """The bounds alone."""
         return KnownFile(self.bounds, None, has_filter=False)
+
+
+_Entry = KnownFile | KnownRecords
 
 
 class ProcessCaches:
@@ -118,7 +122,7 @@ class KeyCache:
     def __init__(self, limit_bytes: int, process: ProcessCaches | None = None) -> None:
         self.limit_bytes, self.held_bytes, self.last_turn = limit_bytes, 0, 0
         self._process = process
-        self._files: OrderedDict[str, tuple[KnownFile, int]] = OrderedDict()  # and the turn of its last use
+        self._files: OrderedDict[str, tuple[_Entry, int]] = OrderedDict()  # and the turn of its last use
         self._lock = threads.make_lock() if process is None else process.lock
         self._turn, self._instant_time = 0, ""
 
@@ -129,14 +133,26 @@ class KeyCache:
         return is_next
 
     def get(self, path: str) -> KnownFile | None:
-        """The entry of a file; None where there is none."""
+        """The entry of a base file; None where there is none."""
         with self._lock:
-            return self._used(path)
+            known = self._used(path)
+        return known if isinstance(known, KnownFile) else None
 
     def put(self, path: str, known: KnownFile) -> None:
         """Adds an entry, or as much of it as there is room for."""
         with self._lock:
             self._put(path, known)
+
+    def get_records(self, name: str) -> KnownRecords | None:
+        """The entry of a file of a record index, by path and size; None where there is none."""
+        with self._lock:
+            known = self._used(name)
+        return known if isinstance(known, KnownRecords) else None
+
+    def put_records(self, name: str, known: KnownRecords) -> None:
+        """Adds an entry of a file of a record index, if there is room for it."""
+        with self._lock:
+            self._put(name, known)
 
     def replace(self, older: str | None, path: str, contents: FileContents) -> None:
         """Adds an entry for a file that was just written, in place of the entry of the older version."""
@@ -159,13 +175,13 @@ class KeyCache:
         """Drops the entry that was not used for the longest time."""
         self._forget(next(iter(self._files)))
 
-    def _used(self, path: str) -> KnownFile | None:
+    def _used(self, path: str) -> _Entry | None:
         known, _ = self._files.pop(path, (None, 0))
         if known is not None:
             self._files[path] = known, self._turn
         return known
 
-    def _put(self, path: str, known: KnownFile) -> None:
+    def _put(self, path: str, known: _Entry) -> None:
         before = self._used(path)
         for form in known.forms:
             more = form.size_bytes - (0 if before is None else before.size_bytes)

@@ -7,17 +7,21 @@ follows from its time and from the log files of earlier delta commits. So severa
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
+import pyarrow as pa
+
 from table import clock
 from table.config.metadata_indexes import FILES, RECORD_INDEX
 from table.config.table_config import TableConfig, load_table_config
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.hfile.read_hfile import HFile
-from table.files.hfile.write_hfile import encode_hfile
+from table.files.hfile.write_hfile import HFileEntries, encode_hfile
 from table.files.names import BaseFileName
 from table.log import get_logger
 from table.metadata_table.column_stats import widened_value
 from table.metadata_table.file_lists import read_lists
+from table.metadata_table.find_keys import read_layers
 from table.metadata_table.groups import read_records
+from table.metadata_table.known_layers import merge_layers
 from table.metadata_table.location_codec import newest_location
 from table.metadata_table.metadata_table import (
     GroupKey,
@@ -32,7 +36,7 @@ from table.metadata_table.metadata_table import (
     unfinished_times,
 )
 from table.metadata_table.record_codec import encode_record, schema_of
-from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType
+from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType, Value
 from table.storage.interface import FileInfo, Storage, join
 from table.timeline.active_timeline import begin_instant, create_settled, delete_instant_file
 from table.timeline.end_record import find_end
@@ -239,14 +243,14 @@ def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: Co
     if found is None or not is_whole(found):
         raise UnsupportedTableError(f"the file group {file_id} of the metadata table has lost files")
     version = own.config.version
+    left: HFileEntries | Iterable[tuple[bytes, bytes]]
     if index == FILES:
-        left: Iterable[tuple[bytes, bytes]] = sorted(
-            records_of_lists(read_lists(own, found, committed).entries()).items()
-        )
+        left = sorted(records_of_lists(read_lists(own, found, committed).entries()).items())
+    elif index == RECORD_INDEX:
+        left = _merged_locations(own, found, committed)
     else:
         records = read_records(own, found, committed).entries()
-        merge = newest_location if index == RECORD_INDEX else widened_value
-        merged = ((key, merge(values, version)) for key, values in records)
+        merged = ((key, widened_value(values, version)) for key, values in records)
         left = ((key, value) for key, value in merged if value is not None)
     data = encode_hfile(left, schema_of(version), is_base_file=True)
     name = str(BaseFileName(file_id, token, time, _EXTENSION))
@@ -256,6 +260,14 @@ def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: Co
         file_id, join(index, name), index, found.base_instant_time, num_writes=HFile(data).entry_count,
         total_write_bytes=len(data), file_size_bytes=len(data),
     )  # fmt: skip
+
+
+def _merged_locations(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> HFileEntries:
+    """The newest location of each key of a slice of the record index."""
+    merged = merge_layers(read_layers(own, found, committed))
+    told = (newest_location([Value(data or None, schema)], own.config.version) for data, schema in merged.values)
+    values = pa.array([value or b"" for value in told], pa.binary())
+    return HFileEntries(merged.keys, values.take(pa.array(merged.numbers)))
 
 
 def _is_before(entry: FileInfo, time: str, committed: CommittedInstants) -> bool:

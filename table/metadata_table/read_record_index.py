@@ -17,9 +17,11 @@ from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import TableConfig, load_table_config
 from table.errors import UnsupportedTableError
 from table.metadata_table.file_lists import check_knows
-from table.metadata_table.groups import Hits, open_records, read_records
+from table.metadata_table.find_keys import Memory, Remembered, find_keys
+from table.metadata_table.groups import read_records
 from table.metadata_table.index_definitions import check_is_global
 from table.metadata_table.index_keys import groups_of_keys
+from table.metadata_table.known_layers import Hits
 from table.metadata_table.known_lists import KnownLists
 from table.metadata_table.location_codec import Location, decode_location
 from table.metadata_table.metadata_table import (
@@ -80,12 +82,10 @@ class _Known:
 
     def numbers_of(self, hits: Hits) -> npt.NDArray[np.int64]:
         """For each hit the position of its location in `locations`; `NOWHERE`: the key was deleted."""
-        numbers = np.full(len(hits.keys), NOWHERE)
-        for at, values in hits.values.by_length() if hits.values is not None else ():
-            each = values.dictionary_encode()
-            of_value = [self._number_of(Value(data, hits.schema)) for data in each.dictionary.to_pylist()]
-            numbers[at] = np.array(of_value, np.int64)[each.indices.to_numpy()]
-        return numbers
+        told, inverse = np.unique(hits.numbers, return_inverse=True)
+        values = (hits.values[number] for number in told.tolist())
+        numbers = [self._number_of(Value(value, hits.schema)) if value else NOWHERE for value in values]
+        return np.array(numbers, np.int64)[inverse.reshape(-1)]
 
     def _number_of(self, value: Value) -> int:
         if value not in self._numbers:
@@ -112,16 +112,17 @@ class RecordIndex:
     slices: Mapping[int, FileSlice]
     count: int
 
-    def find(self, keys: pa.Array) -> Places:
+    def find(self, keys: pa.Array, memory: Memory | None = None) -> Places:
         """Where keys are.
 
         Args:
             keys: record keys (string array without nulls).
+            memory: remembers files of the index that were decoded; None: nothing does.
 
         Raises:
             UnsupportedTableError, CorruptFileError, StorageError, FileNotFoundError: the index cannot be read.
         """
-        each = keys.dictionary_encode()
+        each, remembered = keys.dictionary_encode(), Remembered(memory, self.count)
         numbers, known = np.full(len(each.dictionary), NOWHERE), _Known()
         encoded = each.dictionary.cast(pa.binary())
         order = pc.array_sort_indices(encoded).to_numpy()
@@ -130,8 +131,8 @@ class RecordIndex:
             if number not in self.slices:
                 continue
             mine = order[groups == number]
-            records = open_records(self.own, self.slices[number], self.committed)
-            for hits in records.find_each(encoded.take(pa.array(mine))):
+            wanted = encoded.take(pa.array(mine))
+            for hits in find_keys(self.own, self.slices[number], self.committed, wanted, remembered):
                 numbers[mine[hits.keys]] = known.numbers_of(hits)
         return Places(numbers[each.indices.to_numpy()], tuple(known.locations))
 

@@ -1,6 +1,6 @@
 """Pieces of one array of bytes, such as keys in a block: compared and gathered many at once (pure)."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +83,11 @@ class Sought:
     def __init__(self, keys: pa.Array) -> None:
         self._by_length = {array.type.byte_width: (at, array) for at, array in pieces_of(keys).by_length()}
 
+    @property
+    def lengths(self) -> Collection[int]:
+        """Lengths of the keys, in bytes."""
+        return self._by_length.keys()
+
     def match(self, pieces: Pieces) -> tuple[Positions, Positions]:
         """Which pieces are such keys.
 
@@ -90,12 +95,17 @@ class Sought:
             Positions of pieces, ascending, and for each the position of its key.
         """
         found, keys = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for at, array in pieces.by_length(self._by_length):
-            of_keys, sought = self._by_length[array.type.byte_width]
-            matched = pc.fill_null(pc.index_in(array, value_set=sought), -1).to_numpy()
-            hits = np.flatnonzero(matched >= 0)
+        for at, array in pieces.by_length(self.lengths):
+            hits, of_keys = self.match_array(array)
             found.append(at[hits])
-            keys.append(of_keys[matched[hits]])
+            keys.append(of_keys)
         every = np.concatenate(found)
         order = np.argsort(every)
         return every[order], np.concatenate(keys)[order]
+
+    def match_array(self, array: pa.Array) -> tuple[Positions, Positions]:
+        """As `match`, of texts of one of `lengths` (fixed size binary)."""
+        at, wanted = self._by_length[array.type.byte_width]
+        matched = pc.fill_null(pc.index_in(array, value_set=wanted), -1).to_numpy()
+        hits = np.flatnonzero(matched >= 0)
+        return hits, at[matched[hits]]

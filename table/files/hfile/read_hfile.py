@@ -32,6 +32,7 @@ PROTOBUF_MAGIC = b"PBUF"
 SCHEMA_KEY = b"schema"
 _INFO_AT, _INDEX_AT, _BLOCKS, _ENTRIES, _LEVELS, _CODEC = 1, 2, 5, 7, 8, 12
 _DEEPEST_INDEX = 8
+_LONGEST_KEY = 32_767
 _LENGTHS = struct.Struct(">ii")
 # least byte of UTF-8 by which Java, which orders by UTF-16, may order a key otherwise than HBase does
 _ORDERED_APART = 0xEE
@@ -139,6 +140,12 @@ class HFile:
         if SCHEMA_KEY not in self.info:
             raise CorruptFileError("an HFile has no schema in its file info")
         return self.info[SCHEMA_KEY].decode(errors="replace")
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of all keys, each with its frame, by the file info; about ten are of the frame."""
+        average = self.info.get(b"hfile.AVG_KEY_LEN", b"")
+        return self.entry_count * (int.from_bytes(average, "big") if average else _LONGEST_KEY)
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
         """Keys with values, ascending; one block at a time is unpacked.

@@ -109,10 +109,10 @@ def test_an_index_that_is_dropped_under_a_batch_loses_no_key(tmp_path, monkeypat
     path = str(tmp_path / "t")
     engine, real = filled(path), RecordIndex.find
 
-    def dropped_first(self, keys):
+    def dropped_first(self, keys, memory):
         table = HudiTable.open(path)
         drop_indexes(table.storage, table.config, frozenset({RECORD_INDEX}), "a test")
-        return real(self, keys)
+        return real(self, keys, memory)
 
     with monkeypatch.context() as patch:
         patch.setattr(RecordIndex, "find", dropped_first)
@@ -156,8 +156,8 @@ def test_a_key_that_does_not_lie_where_the_index_says_is_looked_for_in_all_files
     path = str(tmp_path / "t")
     engine, real = filled(path), RecordIndex.find
 
-    def mixed(self, keys):
-        found = real(self, keys)
+    def mixed(self, *given):
+        found = real(self, *given)
         return replace(found, locations=tuple(reversed(found.locations)))
 
     monkeypatch.setattr(RecordIndex, "find", mixed)

@@ -23,7 +23,6 @@ _STREAMING = frozenset(
         "HudiRouter",
         "HudiSink",
         "NullShare",
-        "OpenLineageEvents",
         "PendingBatch",
         "PrometheusMetrics",
         "RouterLimits",

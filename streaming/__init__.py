@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from streaming.erasure import Erasure, erase
     from streaming.hudi_router import HudiRouter, RouterLimits
     from streaming.kafka import starting_offsets
-    from streaming.lineage import OpenLineageEvents
     from streaming.metrics import PrometheusMetrics
     from streaming.sink import HudiSink
     from streaming.spark.avro_values import avro_to_json
@@ -32,7 +31,6 @@ _MODULES = {
     "HudiRouter": "streaming.hudi_router",
     "HudiSink": "streaming.sink",
     "NullShare": "streaming.validators",
-    "OpenLineageEvents": "streaming.lineage",
     "PendingBatch": "streaming.validators",
     "PrometheusMetrics": "streaming.metrics",
     "RouterLimits": "streaming.hudi_router",
@@ -57,7 +55,6 @@ __all__ = [
     "HudiRouter",
     "HudiSink",
     "NullShare",
-    "OpenLineageEvents",
     "PendingBatch",
     "PrometheusMetrics",
     "RouterLimits",

@@ -1,4 +1,4 @@
-"""OpenLineage events: what a lineage service hears of each batch."""
+"""The example `openlineage.py`: what a lineage service hears of each batch."""
 
 import json
 import pickle
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from engine import OPTIONS, rows
 
-from hudistream import ArrowSink, InvalidConfigError, OpenLineageEvents, SchemaMismatchError
-from streaming.lineage import dataset_of
+from examples.openlineage import OpenLineageEvents, dataset_of
+from hudistream import ArrowSink, InvalidConfigError, SchemaMismatchError
 
 TABLE_FACETS = {"version", "schema"}
 
@@ -48,8 +48,8 @@ def test_each_batch_is_a_run_and_columns_are_told_when_they_are_new(tmp_path):
     assert (output["namespace"], output["name"]) == ("file", path)
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == 5
     assert output["outputFacets"]["outputStatistics"]["size"] > 0
-    assert {"name": "ts", "type": "bigint"} in output["facets"]["schema"]["fields"]
-    assert {"name": "n", "type": "bigint"} in third["outputs"][0]["facets"]["schema"]["fields"]
+    assert {"name": "ts", "type": "int64"} in output["facets"]["schema"]["fields"]
+    assert {"name": "n", "type": "int64"} in third["outputs"][0]["facets"]["schema"]["fields"]
     assert "column 'v' is missing" in failed["run"]["facets"]["errorMessage"]["message"]
     assert len({event["run"]["runId"] for event in events}) == 4
     assert all(json.dumps(event) and event["eventTime"].endswith("+00:00") for event in events)

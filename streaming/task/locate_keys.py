@@ -33,6 +33,7 @@ from table.view.file_group import BaseFile
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 FilesOf = Callable[[Sequence[str]], Sequence[BaseFile]]
+LogHas = Callable[[BaseFile, pa.Array], bool]
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,14 @@ class Locator:
         hits, counts, buckets = self._look_for(keys, files)
         return _located(hits, counts + LookupCounts(spent_ms=clock.ms_since(started_s)), codes, len(keys), buckets)
 
-    def locate_by_index(self, rows: pa.Table, index: RecordIndex, files_of: FilesOf) -> Located | None:
+    def locate_by_index(self, rows: pa.Table, index: RecordIndex, files_of: FilesOf, log_has: LogHas) -> Located | None:
         """As `locate`, where a record index says which file groups hold the keys, and that no other one does.
 
         Args:
             rows: with ``_hoodie_record_key``.
             index: as of the snapshot from which the batch was planned.
             files_of: returns the live files of some partition paths.
+            log_has: whether all of some keys are rows of a file's slice that its log files have.
 
         Returns:
             Where the keys are; None where the index cannot be read, or a file does not hold what the index says.
@@ -103,10 +105,10 @@ class Locator:
             return None
         hits = []
         for group, mine in sorted(by_group.items()):
-            found = self._find_keys_in(files[group], keys.take(pa.array(mine)), mine)
-            if sum(len(np.unique(hit.sought)) for hit in found) < len(mine):
+            hit = self._find_in_group(files[group], keys.take(pa.array(mine)), mine)
+            if len(hit.logged) and not log_has(hit.file, keys.take(pa.array(hit.logged))):
                 return None
-            hits += found
+            hits.append(hit)
         counts = LookupCounts(keys=len(keys), files=len(hits), read=len(hits), spent_ms=clock.ms_since(started_s))
         return _located(hits, replace(counts, indexed=len(keys)), codes, len(keys))
 
@@ -124,7 +126,8 @@ class Locator:
         hits: list[FileHits] = []
         for code, file_id in enumerate(tags.dictionary.to_pylist()):
             mine = np.flatnonzero(codes == code)
-            hits += self.find_in(by_id[file_id], take_rows(rows.select([RECORD_KEY]), mine), mine)
+            keys = take_rows(rows.select([RECORD_KEY]), mine).column(RECORD_KEY).combine_chunks()
+            hits.append(self._find_in_group(by_id[file_id], keys, mine))
         counts = decode_lookups(rows) + LookupCounts(spent_ms=clock.ms_since(started_s))
         buckets = None
         if self._changes.is_bucket:
@@ -140,6 +143,12 @@ class Locator:
             positions: positions of the rows in a larger table; the hits then refer to that table.
         """
         return self._find_keys_in(file, rows.column(RECORD_KEY).combine_chunks(), positions)
+
+    def _find_in_group(self, file: BaseFile, keys: pa.Array, positions: Positions) -> FileHits:
+        """As `_find_keys_in`, where the file group has all of the keys: its log has those that the file has not."""
+        found = self._find_keys_in(file, keys, positions)
+        hit = found[0] if found else FileHits(file, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return replace(hit, logged=np.setdiff1d(positions, hit.sought))
 
     def _find_keys_in(self, file: BaseFile, keys: pa.Array, positions: Positions | None = None) -> list[FileHits]:
         hits, _ = self._find([file], keys, prune=False, ranges=False)
@@ -204,7 +213,7 @@ def _located(
     """
     known = np.zeros(count, np.bool_)
     for hit in hits:
-        known[hit.sought] = True
+        known[hit.every] = True
     last = np.zeros(count, np.int64)
     last[codes] = np.arange(len(codes))
     at_rows = [hit.at(last) for hit in hits]
@@ -217,8 +226,13 @@ def decode_lookups(rows: pa.Table) -> LookupCounts:
     return sum((LookupCounts(**json.loads(text)) for text in texts), LookupCounts())
 
 
-def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
+def list_live_files(plan: TaskPlan, path: str, *, knows_logs: bool = False) -> tuple[LiveFile, ...]:
     """The live files of a partition path that the driver does not know.
+
+    Args:
+        plan: from the driver.
+        path: the partition path.
+        knows_logs: whether the caller finds keys of log files, too, by a record index.
 
     Raises:
         UnsupportedTableError: the batch looks for keys in base files, and some keys are only in log files.
@@ -227,7 +241,7 @@ def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
     if not plan.committed.times:
         return ()
     groups = list_path(plan, path)
-    if plan.logs is not None and plan.changes is not None and not plan.changes.is_bucket:
+    if plan.logs is not None and plan.changes is not None and not (plan.changes.is_bucket or knows_logs):
         refuse_log_only_keys(plan, groups)
     return live_files_of(group.latest_slice for group in groups)
 

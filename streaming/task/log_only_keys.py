@@ -1,7 +1,8 @@
 """Refuses keys that are only in log files: an index that looks into base files would take them for new and double them.
 
 Writers with a bucket index and Flink's writers put such keys into log files. The table does not record with which index
-a file group was written. So a group is checked if it has no base file, or if its id begins with a bucket number.
+a file group was written. So a group is checked if it has no base file, or if its id begins with a bucket number. In a
+table with a record index each group with log files is checked, if a batch was to find its keys by the index and cannot.
 """
 
 from collections.abc import Iterable
@@ -14,11 +15,12 @@ from streaming.task.slice_reading import reading_of
 from table.errors import UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
 from table.index.bucket import bucket_of_file_id
+from table.options.choices import IndexType
 from table.scan.merge_slice import merge_slice
 from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import FileGroup, FileSlice
 
-# one in 43 random file ids begins with eight digits, and one in 1.5 million with a number below this limit
+# one in 43 random file ids begins with eight digits, and one in 65,536 with a number below this limit
 MOST_BUCKETS = 2**16
 
 
@@ -33,10 +35,12 @@ def refuse_log_only_keys(plan: TaskPlan, groups: Iterable[FileGroup]) -> None:
         UnsupportedTableError: such a key was found. The message names the file group and a remedy.
         CorruptFileError, StorageError: a file of such a group cannot be decoded or read.
     """
+    # writers of the table find keys in any log file by its record index, and this batch cannot use it
+    every = plan.changes is not None and plan.changes.index is IndexType.RECORD_INDEX and plan.context.tells_keys
     for group in groups:
         number = bucket_of_file_id(group.file_id)
-        looks_like_bucket = number is not None and number < MOST_BUCKETS
-        if not group.log_files or (group.latest_base_file is not None and not looks_like_bucket):
+        is_suspect = every or (number is not None and number < MOST_BUCKETS)
+        if not group.log_files or (group.latest_base_file is not None and not is_suspect):
             continue
         key = _find_key(plan, group.merged_slice)
         if key is not None:
@@ -45,6 +49,7 @@ def refuse_log_only_keys(plan: TaskPlan, groups: Iterable[FileGroup]) -> None:
                 "file and not in its base file, as writers with a bucket index (hoodie.index.type=BUCKET) and Flink "
                 "make it: an index that looks for keys in base files would double it. Write with the index that the "
                 "table was written with, or compact it first (`hudistream compact PATH`)"
+                + (": its record index cannot be used by this batch" if every else "")
             )
 
 

@@ -64,7 +64,9 @@ def decide_ways(
     for hit in hits:
         is_here = path_of_row == numbers.get(hit.file.partition_path, -1)
         rows, first = np.unique(hit.sought, return_index=True)
-        stays[rows[is_here[rows]]] = True
+        stays[hit.every[is_here[hit.every]]] = True
         leaves = ~is_here[rows] & ~deletes[rows] & may_leave
-        of_files.append(FileWays(hit, rows[~leaves], rows[leaves], hit.stored[first[leaves]]))
+        # no key moves in a table with log files
+        updates = np.union1d(rows[~leaves], hit.logged)
+        of_files.append(FileWays(hit, updates, rows[leaves], hit.stored[first[leaves]]))
     return Ways(tuple(of_files), stays, ~known & ~deletes)

@@ -22,6 +22,7 @@ from streaming.task.log_slots import SlotGroups
 from streaming.task.measured_rules import measured_rules
 from table import clock
 from table.columns.take import take_rows
+from table.errors import BrokenInvariantError
 from table.failures import failing_at
 from table.files.base.file_keys import check_keys_fit
 from table.files.names import build_file_id
@@ -105,7 +106,12 @@ class Placer:
         for hit in () if self._changes.drops_known else located.hits:
             bucket = _next_version(hit.file)
             new = take_rows(rows, inserts.pop(bucket, fresh[:0]))
-            yield Placed(bucket, changes_of(rows, removes, hit), new, self._log_of(bucket, new))
+            log = self._log_of(bucket, new)
+            if log is None and len(hit.logged):
+                raise BrokenInvariantError(
+                    f"{hit.file.path} does not have {len(hit.logged)} keys that were found in it"
+                )
+            yield Placed(bucket, changes_of(rows, removes, hit), new, log)
         for bucket, positions in inserts.items():
             yield Placed(bucket, None, take_rows(rows, positions))
 
@@ -203,7 +209,8 @@ def changes_of(rows: pa.Table, removes: Flags, hit: FileHits) -> Changes:
         removes: which rows remove their key whatever their ordering value.
         hit: the file; `FileHits.sought` are positions in `rows`.
     """
-    chosen, matches = np.unique(hit.sought, return_inverse=True)
+    chosen = hit.every
+    matches = np.searchsorted(chosen, hit.sought)
     incoming = rows if len(chosen) == len(rows) else take_rows(rows, chosen)
     return Changes(incoming, hit.stored, matches, removes[chosen])
 

@@ -37,11 +37,18 @@ class FileHits:
     Attributes:
         stored: positions of the rows in the file, ascending.
         sought: for each row, the position of its key in the array that the caller passed.
+        logged: positions in that array of keys that the log files of the file group have, and this file does not.
     """
 
     file: BaseFile
     stored: Positions
     sought: Positions
+    logged: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def every(self) -> Positions:
+        """The positions of all keys that the file group has, ascending."""
+        return np.union1d(self.sought, self.logged)
 
     def at(self, positions: Positions) -> "FileHits":
         """The same hits, with positions in a larger array from which the sought keys were taken.
@@ -49,7 +56,7 @@ class FileHits:
         Args:
             positions: for each sought key, its position in the larger array.
         """
-        return replace(self, sought=positions[self.sought])
+        return replace(self, sought=positions[self.sought], logged=positions[self.logged])
 
 
 @dataclass(frozen=True, slots=True)

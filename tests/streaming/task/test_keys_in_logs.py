@@ -1,0 +1,140 @@
+"""Keys that lie in log files alone are changed where they lie, by writers whose index names their file group."""
+
+import random
+
+import pytest
+from engine import Engine, form_of, rows
+from keys_in_logs import put_new_rows_into_logs
+from record_index import assert_record_index_is_right
+from snapshots import contents
+from tiers import quick
+
+from table import UnsupportedTableError
+from table.hudi_table import HudiTable
+from table.metadata_table.read_record_index import RecordIndex
+from table.services.compaction.compaction import compact
+
+INDEXED = {
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.datasource.compaction.async.enable": "false",
+}
+OPERATION = "hoodie.datasource.write.operation"
+
+
+def sink(path, version, **more):
+    return Engine(path, {**form_of(version, "MERGE_ON_READ"), **INDEXED, OPERATION: "upsert", **more})
+
+
+@pytest.fixture(params=[6, 8, 9])
+def table(request, tmp_path, monkeypatch):
+    """Path and version of a table with k0 to k9 in base files, and k10 to k13 in their log files."""
+    path, version = str(tmp_path / "t"), request.param
+    sink(path, version).write(0, rows(range(10), ts=0))
+    with monkeypatch.context() as patched:
+        put_new_rows_into_logs(patched)
+        sink(path, version).write(1, rows(range(10, 14), ts=1))
+    assert len(contents(path)) == 14
+    assert_record_index_is_right(path)
+    return path, version
+
+
+def values(path):
+    return {row[0]: row[1:] for row in contents(path)}
+
+
+@pytest.mark.parametrize("then", ["read", "compact"])
+def test_they_are_updated_and_deleted_where_they_lie(table, then):
+    path, version = table
+    summary = sink(path, version).write(2, rows(range(8, 12), ts=2, v="new"))
+    assert (summary.rows_updated, summary.files_created) == (4, 0)
+    sink(path, version, **{OPERATION: "delete"}).write(3, rows([11, 12], ts=3))
+    sink(path, version).write(4, rows([12, 20], ts=4, v="again"))
+    if then == "compact":
+        compact(HudiTable.open(path))
+    found = values(path)
+    assert len(found) == len(contents(path)) == 14
+    assert found["k10"] == ("p1", 2, "new")
+    assert found["k13"] == ("p1", 1, "v")
+    assert found["k12"] == ("p0", 4, "again")
+    assert "k11" not in found
+    assert_record_index_is_right(path)
+
+
+def test_inserts_that_drop_known_keys_know_them(table):
+    path, version = table
+    dropping = {OPERATION: "insert", "hoodie.datasource.write.insert.drop.duplicates": "true"}
+    sink(path, version, **dropping).write(2, rows(range(12, 16), ts=2, v="new"))
+    found = values(path)
+    assert len(found) == len(contents(path)) == 16
+    assert (found["k12"][2], found["k14"][2]) == ("v", "new")
+
+
+def test_rows_that_do_not_fit_into_memory_go_where_their_keys_lie(table):
+    path, version = table
+    sink(path, version, **{"hudistream.task.memory.bytes": "1"}).write(2, rows(range(8, 20), ts=2, v="new"))
+    found = values(path)
+    assert len(found) == len(contents(path)) == 20
+    assert {found[f"k{n}"][2] for n in range(8, 20)} == {"new"}
+    assert_record_index_is_right(path)
+
+
+@pytest.mark.parametrize("table", [8], indirect=True)
+def test_an_index_that_names_a_file_group_without_the_key_is_not_believed(table, monkeypatch):
+    """Whether the log has a key is looked up: k40 is nowhere, whatever the index says."""
+    path, version = table
+    real = RecordIndex.find
+
+    def wrong(self, keys, memory=None):
+        found = real(self, keys, memory)
+        numbers = found.numbers.copy()
+        numbers[numbers < 0] = 0 if found.locations else -1
+        return type(found)(numbers, found.locations)
+
+    monkeypatch.setattr(RecordIndex, "find", wrong)
+    with pytest.raises(UnsupportedTableError, match="'k1[0-3]' in a log file and not in its base file"):
+        sink(path, version).write(2, rows([1, 40], ts=2), 1)
+    compact(HudiTable.open(path))
+    sink(path, version).write(3, rows([1, 40], ts=2), 1)
+    assert len(contents(path)) == 15
+
+
+def test_where_the_index_cannot_be_used_the_batch_is_refused_until_a_compaction(table, monkeypatch):
+    path, version = table
+
+    def unusable(*_):
+        raise UnsupportedTableError("a test")
+
+    monkeypatch.setattr(RecordIndex, "find", unusable)
+    before = contents(path)
+    with pytest.raises(UnsupportedTableError, match=r"compact PATH`\): its record index cannot be used by this batch"):
+        sink(path, version).write(2, rows(range(8, 12), ts=2))
+    assert contents(path) == before
+    compact(HudiTable.open(path))
+    sink(path, version).write(3, rows(range(8, 12), ts=2, v="new"))
+    assert len(contents(path)) == 14
+
+
+@pytest.mark.parametrize(
+    ("version", "seed"), quick(2, [(6, 0), (8, 1), *((v, s) for v in (6, 8, 9) for s in (2, 3, 4))])
+)
+def test_batches_in_turns_give_what_a_dictionary_gives(tmp_path, monkeypatch, version, seed):
+    path, draw, model = str(tmp_path / "t"), random.Random(seed), {}
+    for number in range(12):
+        keys = draw.sample(range(30), 8)
+        operation = draw.choice(("upsert", "upsert", "delete")) if number else "upsert"
+        with monkeypatch.context() as patched:
+            if draw.random() < 0.6 and number:
+                put_new_rows_into_logs(patched)
+            sink(path, version, **{OPERATION: operation}).write(number, rows(keys, ts=number, v=f"b{number}"))
+        for key in keys:
+            if operation == "upsert":
+                model[f"k{key}"] = (f"p{key % 3}", number, f"b{number}")
+            else:
+                model.pop(f"k{key}", None)
+        assert (len(contents(path)), values(path)) == (len(model), model)
+        assert_record_index_is_right(path)
+        if draw.random() < 0.2:
+            compact(HudiTable.open(path))

@@ -33,10 +33,10 @@ from streaming.batch.unmatched_deletes import UnmatchedDeletes
 from streaming.batch.widening import agree_again, agree_settled
 from streaming.batch.workers import Batch, Workers
 from streaming.batch.write_apart import write_apart
-from streaming.plan.plan_tasks import Scene, looks_everywhere, plan_tasks, remembered_below
+from streaming.plan.plan_tasks import Scene, looks_everywhere, plan_logs, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine
 from streaming.plan.replacement import action_of
-from streaming.plan.task_plan import LogPlan, TaskPlan
+from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
 from streaming.validators import PendingBatch, Validator, find_refusal
@@ -334,8 +334,8 @@ class MicroBatchWriter:
         paths = tuple(snapshot.list_partition_paths()) if unknown else ()
         logs = None
         if snapshot.config.table_type == TableType.MERGE_ON_READ:
-            compacting = load_compacting(self._storage, pending.compactions).items()
-            logs = LogPlan({key: found.time for key, found in compacting}, options.sizes.groups_filled)
+            compacting = load_compacting(self._storage, pending.compactions)
+            logs = plan_logs(options, compacting, knows_logs=index is not None)
         table = self._storage, snapshot.listing, pending.time, snapshot.confirmed
         return Scene(*table, paths, logs, self.lease.find_share(), index, load_clustered(snapshot))
 

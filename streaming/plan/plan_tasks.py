@@ -37,6 +37,7 @@ from table.schema.avro_schema import relaxed, required_columns, schema_json, wit
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants
 from table.view.listing import Listing
+from table.view.pending_compactions import CompactingSlice
 from table.write.context import ChangeFileSettings, WriteContext
 from table.write.row_order import check_sortable
 
@@ -268,6 +269,21 @@ def plan_tasks(
         clustered=scene.clustered,
         shown=shown if options.bad_rows.shown is BadRowsShown.KEYS else None,
     )
+
+
+def plan_logs(
+    options: WriteOptions, compacting: Mapping[tuple[str, str], CompactingSlice], *, knows_logs: bool
+) -> LogPlan:
+    """How tasks write to file groups with log files.
+
+    Args:
+        options: how to write.
+        compacting: (partition path, file id) -> the slice that a pending compaction reads.
+        knows_logs: whether the batch finds keys by the record index. Else no new rows join log files.
+    """
+    sizes = options.sizes
+    ratio = sizes.log_ratio if sizes.joins_logs and knows_logs else None
+    return LogPlan({key: found.time for key, found in compacting.items()}, sizes.groups_filled, ratio)
 
 
 def _path_rules(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> KeyRules | None:

@@ -93,10 +93,23 @@ class LogPlan:
     Attributes:
         compacting: (partition path, file id) -> the pending compaction that reads the file group.
         groups_filled: how many file groups of a slot take new rows into their base file, the smallest first.
+        log_ratio: new rows go to the log files of small slices, in which a byte of log files counts as so many bytes of
+            a base file; None: they go into base files.
     """
 
     compacting: Mapping[tuple[str, str], str] = field(default_factory=dict)
     groups_filled: int = 1
+    log_ratio: float | None = None
+
+    def size_of(self, base_bytes: int, log_bytes: int) -> int:
+        """What a slice counts for where new rows join its log files (DeltaWriteProfile.getTotalFileSize).
+
+        Args:
+            base_bytes: of its base file.
+            log_bytes: of its log files.
+        """
+        assert self.log_ratio is not None
+        return base_bytes + int(log_bytes * self.log_ratio)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from table.view.file_group import FileSlice
 from table.write.merge_bucket import Changes
 
 
-def find_key_changes(plan: TaskPlan, file_slice: FileSlice, met: pa.Table, changes: Changes) -> KeyChanges:
+def find_key_changes(plan: TaskPlan, file_slice: FileSlice, met: pa.Table, changes: Changes, joined: int) -> KeyChanges:
     """The keys that changes add to a slice, and those that they delete from it.
 
     The slice is read only if its log deletes a key of the changes, or if ordering values decide on a delete.
@@ -28,7 +28,8 @@ def find_key_changes(plan: TaskPlan, file_slice: FileSlice, met: pa.Table, chang
         plan: from the driver.
         file_slice: base file and log files that readers merge.
         met: as from `streaming.task.fold_logs.read_met_deletes`. None of them is newer than a record of its key.
-        changes: records whose keys the base file holds; each key occurs once.
+        changes: records whose keys the slice holds; each key occurs once.
+        joined: how many of them, the last ones, are new to the table.
 
     Raises:
         CorruptFileError: a file is damaged.
@@ -39,8 +40,9 @@ def find_key_changes(plan: TaskPlan, file_slice: FileSlice, met: pa.Table, chang
     deletes = delete_flags(incoming, rules) | changes.removes
     asked = deletes.copy()
     asked[met.column("at").to_numpy()] = True  # other rows replace rows that are there
+    new = tuple(incoming.column(RECORD_KEY).slice(len(incoming) - joined).chunks)
     if not len(met) and not (rules.compares and (deletes & ~changes.removes).any()):
-        return KeyChanges((), tuple(incoming.column(RECORD_KEY).filter(pa.array(deletes)).chunks))
+        return KeyChanges(new, tuple(incoming.column(RECORD_KEY).filter(pa.array(deletes)).chunks))
     names = [RECORD_KEY, *rules.ordering_fields]
     more = [DELETE_MARKER] if DELETE_MARKER in incoming.column_names else []
     records = incoming.select(list(dict.fromkeys([*names, *more]))).filter(pa.array(asked))
@@ -51,4 +53,5 @@ def find_key_changes(plan: TaskPlan, file_slice: FileSlice, met: pa.Table, chang
         found = positions_of(rows.column(RECORD_KEY), keys)
         outcome = decide_merge(rows, records, found, as_read, removes)
         fates.note(found, outcome.rows[outcome.lost])
-    return fates.changes(deletes[asked])
+    told = fates.changes(deletes[asked])
+    return KeyChanges((*new, *told.added), told.deleted)

@@ -24,6 +24,7 @@ class SlotGroups:
         files: base files in order of file id. With a bucket index, a group without a base file has a log file here.
         logs: file id -> where its next log file goes; empty in a copy-on-write table.
         fillable: ids of the groups that take new rows into their base file: they have no log files.
+        sizes: file id -> what its slice counts for where new rows join log files; empty where they do not.
         known: the files that the driver may remember for the path; None: the path has log files.
         merged: file id -> the slice that readers merge, for groups with log files.
     """
@@ -33,6 +34,12 @@ class SlotGroups:
     fillable: frozenset[str] = frozenset()
     known: tuple[LiveFile, ...] | None = None
     merged: Mapping[str, FileSlice] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def joins_logs(self) -> bool:
+        """Whether new rows go to the log files of these groups."""
+        return bool(self.sizes)
 
 
 def plain_groups(plan: TaskPlan, path: str, known: Iterable[LiveFile]) -> SlotGroups:
@@ -43,7 +50,7 @@ def plain_groups(plan: TaskPlan, path: str, known: Iterable[LiveFile]) -> SlotGr
         time = plan.context.instant_time
         named = plan.context.change_files is not None
         logs = {file.file_id: own_slot(time, file.name if named else "") for file in files}
-    return SlotGroups(files, logs, frozenset(logs), as_live_files(files))
+    return SlotGroups(files, logs, frozenset(logs), as_live_files(files), sizes=_sizes_of(plan, files, {}))
 
 
 def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
@@ -60,7 +67,16 @@ def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
     fillable = frozenset(group.file_id for group in found if group.is_plain and not _is_compacting(plan, group))
     is_plain = len(fillable) == len(found)
     merged = {group.file_id: group.merged_slice for group in found if group.log_files}
-    return SlotGroups(files, slots, fillable, as_live_files(files) if is_plain else None, merged)
+    sizes = _sizes_of(plan, files, merged)
+    return SlotGroups(files, slots, fillable, as_live_files(files) if is_plain else None, merged, sizes)
+
+
+def _sizes_of(plan: TaskPlan, files: Iterable[BaseFile], merged: Mapping[str, FileSlice]) -> Mapping[str, int]:
+    """File id -> what its slice counts for; empty where no new rows join log files."""
+    if plan.logs is None or plan.logs.log_ratio is None:
+        return {}
+    logs = {file_id: sum(log.size_bytes for log in found.log_files) for file_id, found in merged.items()}
+    return {file.file_id: plan.logs.size_of(file.size_bytes, logs.get(file.file_id, 0)) for file in files}
 
 
 def list_fillable(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:

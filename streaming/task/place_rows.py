@@ -5,7 +5,7 @@ spilled with the number of their file.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -51,12 +51,14 @@ class Placed:
         changes: records whose keys the file holds; None: there are none.
         inserts: rows that are new to the table.
         log: the log file for the changes in a merge-on-read table; None: the changes go into the next base file.
+        joined: how many of the changes, the last ones, are rows that are new to the table.
     """
 
     bucket: Bucket
     changes: Changes | None
     inserts: pa.Table
     log: LogSlot | None = None
+    joined: int = 0
 
     @property
     def size_bytes(self) -> int:
@@ -83,6 +85,7 @@ class Placer:
         self.deletes_unmatched = 0
         self._path, self._groups, self._plan, self._changes = path, groups, plan, plan.changes
         self._files = groups.files
+        self._by_id = {file.file_id: file for file in groups.files}
         self._assigner: BucketAssigner | None = None
         self._buckets = _bucket_of_each(self._files, plan.changes.buckets) if plan.changes.is_bucket else {}
         self._spilled: list[Bucket] = []  # file groups that rows were spilled for, by their numbers
@@ -106,18 +109,26 @@ class Placer:
         for hit in () if self._changes.drops_known else located.hits:
             bucket = _next_version(hit.file)
             new = take_rows(rows, inserts.pop(bucket, fresh[:0]))
-            log = self._log_of(bucket, new)
-            if log is None and len(hit.logged):
+            placed = self._placed(bucket, changes_of(rows, removes, hit), new)
+            if placed.log is None and len(hit.logged):
                 raise BrokenInvariantError(
                     f"{hit.file.path} does not have {len(hit.logged)} keys that were found in it"
                 )
-            yield Placed(bucket, changes_of(rows, removes, hit), new, log)
+            yield placed
         for bucket, positions in inserts.items():
-            yield Placed(bucket, None, take_rows(rows, positions))
+            yield self._placed(bucket, None, take_rows(rows, positions))
 
-    def _log_of(self, bucket: Bucket, inserts: pa.Table) -> LogSlot | None:
-        """The log file for changes. If new rows go into the base file, changes do, too (small file corrections)."""
-        return None if len(inserts) else self._groups.logs.get(bucket.file_id)
+    def _placed(self, bucket: Bucket, changes: Changes | None, inserts: pa.Table) -> Placed:
+        """Rows of a file group: all into its log, or all into its next base file (small file corrections)."""
+        log, joins = self._groups.logs.get(bucket.file_id), self._groups.joins_logs
+        if log is None or (len(inserts) and not joins):
+            return Placed(bucket, changes, inserts)
+        known = changes or _unlocated(inserts.slice(0, 0), np.zeros(0, np.bool_))
+        if not len(inserts):
+            return Placed(bucket, known, inserts, log)
+        both = pa.concat_tables([known.incoming, inserts])
+        removes = np.concatenate([known.removes, np.zeros(len(inserts), np.bool_)])
+        return Placed(bucket, replace(known, incoming=both, removes=removes), inserts.slice(0, 0), log, len(inserts))
 
     def _place_in_buckets(self, rows: pa.Table, removes: Flags, numbers: Positions) -> Iterator[Placed]:
         """Rows by bucket: all rows of an existing file group go to its log, whether it has the key or not."""
@@ -143,8 +154,9 @@ class Placer:
             if self._assigner is None:
                 self._assigner = self._open_assigner(take_rows(rows, fresh[:SAMPLE_ROWS]))
             start = 0
-            for bucket, count in self._assigner.assign(len(fresh)):
-                yield bucket, fresh[start : start + count]
+            for assigned, count in self._assigner.assign(len(fresh)):
+                known = self._by_id.get(assigned.file_id)
+                yield assigned if known is None else _next_version(known), fresh[start : start + count]
                 start += count
             return
         for number in np.unique(numbers[fresh]).tolist():
@@ -155,6 +167,10 @@ class Placer:
     def _open_assigner(self, sample: pa.Table) -> BucketAssigner:
         rules = measured_rules(self._plan, self._path, sample)
         free = [file for file in self._files if (self._path, file.file_id) not in self._plan.clustered]
+        if self._groups.joins_logs:
+            counted = (replace(one, size_bytes=self._groups.sizes[one.file_id]) for one in as_live_files(free))
+            small = find_small_files(counted, replace(rules, small_file_limit_bytes=rules.max_file_size_bytes))
+            return BucketAssigner(self._path, small, rules, _new_file_id)
         small = find_small_files(as_live_files(free), rules)
         if self._plan.logs is not None:
             fillable = (file for file in small if file.file_id in self._groups.fillable)
@@ -169,6 +185,7 @@ class Placer:
         parts = [(placed.inserts, np.full(len(placed.inserts), _INSERT, np.int8))]
         if placed.changes is not None:
             kinds = np.where(placed.changes.removes, _REMOVAL, _UPDATE).astype(np.int8)
+            kinds[len(kinds) - placed.joined :] = _INSERT
             parts.append((placed.changes.incoming, kinds))
         for rows, kinds in parts:
             yield rows.append_column(_KIND_COLUMN, pa.array(kinds)), np.full(len(rows), number)
@@ -189,15 +206,14 @@ class Placer:
         kinds, rows = rows.column(_KIND_COLUMN).to_numpy(), rows.drop_columns([_KIND_COLUMN])
         bucket, is_new = self._spilled[number], kinds == _INSERT
         if is_new.all():
-            return Placed(bucket, None, rows)
+            return self._placed(bucket, None, rows)
         inserts = rows.filter(pa.array(is_new))
         updates = rows.filter(pa.array(~is_new)) if is_new.any() else rows  # which may be too many to copy
         removes = kinds[~is_new] == _REMOVAL
-        log = self._log_of(bucket, inserts)
-        if log is not None:
-            return Placed(bucket, _unlocated(updates, removes), inserts, log)
-        [file] = [file for file in self._files if file.file_id == bucket.file_id]
-        [hit] = locator.find_in(file, updates)
+        placed = self._placed(bucket, _unlocated(updates, removes), inserts)
+        if placed.log is not None:
+            return placed
+        [hit] = locator.find_in(self._by_id[bucket.file_id], updates)
         return Placed(bucket, changes_of(updates, removes, hit), inserts)
 
 

@@ -219,7 +219,7 @@ class _UpsertTask:
             _check_not_clustered(self._plan, bucket)
             if placed.changes is not None and placed.log is not None:
                 merged = groups.merged.get(bucket.file_id) or _plain_slice(bucket)
-                return bucket, self._write_log(bucket, placed.changes, placed.log, merged)
+                return bucket, self._write_log(bucket, placed.changes, placed.log, merged, placed.joined)
             if placed.changes is None:
                 writer = BucketWriter(self._plan.context, bucket, self._attempt)
                 return bucket, [write_all(writer, [placed.inserts])]
@@ -233,7 +233,9 @@ class _UpsertTask:
                 older = join(bucket.partition_path, bucket.base_file) if bucket.base_file is not None else None
                 self.report.lookup += self._locator.remember(older, stat.path, summary.contents)
 
-    def _write_log(self, bucket: Bucket, changes: Changes, slot: LogSlot, merged: FileSlice) -> list[_Files]:
+    def _write_log(
+        self, bucket: Bucket, changes: Changes, slot: LogSlot, merged: FileSlice, joined: int
+    ) -> list[_Files]:
         plan, context = self._plan, self._plan.context
         leaves_out = slot.is_behind_plan and not self._changes.is_bucket
         tells_keys = context.tells_keys and not self._changes.is_bucket  # a bucket's keys are not looked up
@@ -245,7 +247,7 @@ class _UpsertTask:
             if meets_delete(met, changes, context.merge, leaves_out=leaves_out):
                 return [fold_logs(plan, merged, self._attempt, changes)]
             if tells_keys:
-                found = find_key_changes(plan, merged, met, changes)
+                found = find_key_changes(plan, merged, met, changes, joined)
                 keys = context.keys_for_stat(self._attempt, found)
         positions = None
         if context.log_settings.record_positions:
@@ -256,7 +258,7 @@ class _UpsertTask:
             slot,
             changes.incoming,
             changes.removes,
-            self._changes.adds_only,
+            len(changes.incoming) if self._changes.adds_only else joined,
             positions,
             keys,
         )

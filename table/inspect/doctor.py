@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from table import clock
-from table.config.metadata_indexes import STATISTICS
+from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
@@ -150,6 +150,7 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
         findings += _examine_statistics(table, options)
     if options is not None:
         findings += _tried(lambda: check_options_agree(options, config), "the options agree with the table")
+        findings += _examine_new_rows(options, left)
     if not table.storage.exists(PROPERTIES_FILE):
         findings.append(
             Finding("note", f"{PROPERTIES_FILE} is missing or was being changed; {BACKUP_FILE} is in force")
@@ -163,6 +164,25 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     findings += _examine_pending(snapshot, options or WriteOptions())
     findings += _examine_readers(facts, config)
     return findings
+
+
+def _examine_new_rows(options: WriteOptions, indexes: frozenset[str]) -> list[Finding]:
+    """Who else must not write while new rows join log files (pure).
+
+    Args:
+        options: of the sink.
+        indexes: of the metadata table, as the sink leaves them.
+    """
+    if not options.sizes.joins_logs:
+        return []
+    if RECORD_INDEX not in indexes:
+        text = "new rows will go to base files (hudistream.new.rows.join.logs=true): the table has no record index"
+        return [Finding("note", f"{text}; set hoodie.metadata.record.index.enable=true")]
+    text = (
+        "new rows join log files (hudistream.new.rows.join.logs=true): writers with another index than RECORD_INDEX, "
+        "Hudi's among them, would write their keys twice; run `hudistream compact PATH` before one of them writes"
+    )
+    return [Finding("note", text)]
 
 
 def _examine_keys(snapshot: Snapshot) -> list[Finding]:

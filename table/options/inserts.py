@@ -1,9 +1,9 @@
-"""Inserts that would not keep every row (pure)."""
+"""Inserts that would not keep every row, and new rows that other indexes would not find (pure)."""
 
 from table.errors import InvalidConfigError
 from table.options.choices import IndexType, TableType
 from table.options.operation import Operation
-from table.options.write_groups import DuplicateSettings
+from table.options.write_groups import DuplicateSettings, IndexSettings, SizeSettings
 
 
 def check_inserts_stay(
@@ -28,3 +28,26 @@ def check_inserts_stay(
             "hoodie.datasource.write.operation=upsert, or to keep rows with the same key: "
             "hoodie.datasource.write.table.type=COPY_ON_WRITE, or another index"
         )
+
+
+def check_joins_logs(sizes: SizeSettings, index: IndexSettings, table_type: str | None) -> None:
+    """Refuses new rows in log files where the index of the writer does not find them.
+
+    Args:
+        sizes: whether new rows join log files.
+        index: how keys are found.
+        table_type: of the table; None: it is not known yet.
+
+    Raises:
+        InvalidConfigError: names the option and the way out.
+    """
+    if not sizes.joins_logs:
+        return
+    name = "hudistream.new.rows.join.logs=true"
+    if index.type is not IndexType.RECORD_INDEX:
+        raise InvalidConfigError(
+            f"{name} and hoodie.index.type={index.type}: that index looks for keys in base files, and would double "
+            "those of log files; set hoodie.index.type=RECORD_INDEX, or leave the option out"
+        )
+    if table_type == TableType.COPY_ON_WRITE:
+        raise InvalidConfigError(f"{name}: a copy-on-write table has no log files; leave the option out")

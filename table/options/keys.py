@@ -169,6 +169,8 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
             "log_files.file_bytes", Size(_MB, _MB), "Size from which blocks go into the next log file, in MB."
         ),
         "hoodie.merge.small.file.group.candidates.limit": HonouredKey("sizes.groups_filled"),
+        "hoodie.logfile.to.parquet.compression.ratio": HonouredKey("sizes.log_ratio"),
+        "hudistream.new.rows.join.logs": HonouredKey("sizes.joins_logs"),
         "hoodie.datasource.compaction.async.enable": HonouredKey("compaction.asynchronous"),
         "hoodie.compact.inline": HonouredKey("compaction.inline"),
         "compaction.schedule.enabled": HonouredKey("compaction.schedules"),

@@ -72,10 +72,6 @@ REFUSED: Refusals = MappingProxyType(
         "hoodie.precommit.validators": (("",), "validators of the JVM are not run"),
         "hoodie.write.commit.callback.on": (("false",), "callbacks of the JVM are not called"),
         "hoodie.client.init.callback.classes": (("",), "callbacks of the JVM are not called"),
-        "hoodie.logfile.to.parquet.compression.ratio": (
-            ("0.35",),
-            "new rows join file groups without log files only, so the size of log files decides nothing",
-        ),
         "hoodie.datasource.write.commitmeta.key.prefix": (
             ("_",),
             "options are not copied into commits",

@@ -217,6 +217,10 @@ class SizeSettings(Settings):
         rows_per_new_file: fixed size of new file groups in rows; None: it follows from the average size of a row.
         groups_filled: file groups of a merge-on-read table, per partition path and task, that a batch fills with new
             rows, the smallest ones first; an upsert merges their changes into the base file.
+        joins_logs: new rows go to the log files of small file slices, those under pending compaction included: in
+            merge-on-read tables with a record index, for writers that look for keys by it. False: they go into base
+            files of slices without log files.
+        log_ratio: bytes of a base file that a byte of log files becomes (hoodie.logfile.to.parquet.compression.ratio).
         max_rewrite_ratio: no rows join a small file that has more than this many bytes per byte that they add;
             None: no bound.
     """
@@ -227,6 +231,8 @@ class SizeSettings(Settings):
     record_size_threshold: float | None = option(None, Number(-1e9, 1e9))
     rows_per_new_file: int | None = option(None, Whole(1))
     groups_filled: int = option(1, Whole(0))
+    joins_logs: bool = option(default=False, kind=Flag())
+    log_ratio: float = option(0.35, Number(0, 100))
     max_rewrite_ratio: float | None = option(None, Number(0, 1e12))
 
 

@@ -47,7 +47,7 @@ class LogChanges:
         slot: the file slice that the log files are added to.
         incoming: the records (table columns and ``_hoodie_record_key``).
         removes: for each record, whether it removes its key regardless of ordering values.
-        are_new: whether the records count as inserted, because no index lookup was made for their keys.
+        inserted: how many of the records are new to the table, or count as new because their keys were not looked up.
         positions: of the rows that the records change; None if they are not known.
         keys: what the file group gets and loses by them, if write stats tell it and it is known.
     """
@@ -57,7 +57,7 @@ class LogChanges:
     slot: LogSlot
     incoming: pa.Table
     removes: Flags
-    are_new: bool = False
+    inserted: int = 0
     positions: RecordPositions | None = None
     keys: KeyChanges | None = None
 
@@ -114,6 +114,7 @@ def write_log(
         StorageError: the store fails, or the instant has ended.
     """
     log: _LogFile | None = None
+    left = changes.inserted  # of several files the first ones tell of them
     version, deletes = changes.slot.version, delete_flags(changes.incoming, context.merge) | changes.removes
     token = log_write_token(attempt.write_token, context.instant_time, has_deletes=bool(deletes.any()))
     before, stamped = changes.slot.log_files, _stamped(context, attempt, changes, deletes)
@@ -122,7 +123,9 @@ def write_log(
     try:
         for block, records in _blocks(context, stamped, changes, deletes):
             if log is not None and log.size_bytes >= context.log_settings.file_bytes:
-                yield log.close()
+                written = log.close(left)
+                left -= written[0].num_inserts
+                yield written
                 before, log, version = (*before, log.name), None, version + 1
             if log is None:
                 log = _LogFile(
@@ -135,7 +138,7 @@ def write_log(
                 )
             log.write(block, records)
         if log is not None:
-            yield log.close()
+            yield log.close(left)
     except BaseException:
         if log is not None:
             log.abandon()
@@ -229,14 +232,14 @@ class _LogFile:
         self.size_bytes += len(data)
         self._records[block.type] = self._records.get(block.type, 0) + records
 
-    def close(self) -> tuple[WriteStat, BaseFileSummary]:
+    def close(self, inserted: int) -> tuple[WriteStat, BaseFileSummary]:
         storage = self.context.storage
         publish(storage, self.path, self._stage, self._sink, lambda: check_not_ended(self.context, self.path))
         self.flushes.begin(storage, self.path, self.size_bytes)
         check_still_wanted(self.context, self.path)
-        return self._stat(), BaseFileSummary(0, self.size_bytes, 0)
+        return self._stat(inserted), BaseFileSummary(0, self.size_bytes, 0)
 
-    def _stat(self) -> WriteStat:
+    def _stat(self, inserted: int) -> WriteStat:
         changes, slot = self.changes, self.changes.slot
         deletes = self._records.get(BlockType.DELETE, 0)
         writes = sum(self._records.values()) - deletes
@@ -246,8 +249,8 @@ class _LogFile:
             partition_path=changes.partition_path,
             prev_commit=slot.base_instant_time,
             num_writes=writes,
-            num_inserts=writes if changes.are_new else 0,
-            num_update_writes=0 if changes.are_new else writes,
+            num_inserts=min(inserted, writes),
+            num_update_writes=writes - min(inserted, writes),
             num_deletes=deletes,
             total_write_bytes=self.size_bytes,
             file_size_bytes=self.size_bytes,

@@ -151,12 +151,17 @@ def as_table(rows):
 
 
 @pytest.mark.slow  # the turns of a copy-on-write table are the quick ones
+@pytest.mark.parametrize("joins", ["false", "true"])
 @pytest.mark.parametrize(("version", "partner"), [(8, 8), (9, 9), (9, "1.1.1"), (6, 6)])
-def test_turns_with_the_record_index_of_a_merge_on_read_table(version, partner, partners, tmp_path, utc):
-    """Updates and deletes, ordered and late ones, of each in log files; compactions of each; keys that come back."""
+def test_turns_with_the_record_index_of_a_merge_on_read_table(version, partner, partners, tmp_path, utc, joins):
+    """Updates and deletes, ordered and late ones, of each in log files; compactions of each; keys that come back.
+
+    Where new rows join log files, Hudi changes rows that lie in log files alone.
+    """
     path, hudi = str(tmp_path / "t"), partners[partner]
     model = Model(version)
     options = {**OURS, "hoodie.index.type": "RECORD_INDEX", "hoodie.datasource.compaction.async.enable": "false"}
+    options["hudistream.new.rows.join.logs"] = joins
     theirs = {**INDEXED, **LOGS}
 
     def ours(rows, gone=(), **more):

@@ -81,7 +81,8 @@ def test_only_where_keys_are_looked_up_or_have_buckets_records_change_and_every_
 ):
     made = plan_changes(wanted, CONFIG)
     assert (made and (made.combines, made.drops_known, made.adds_only)) == changes
-    assert remembered_below(wanted) == (wanted.sizes.small_file_limit_bytes if changes is None else None)
+    small = wanted.sizes.small_file_limit_bytes if wanted.effective_operation.fills_small_files else 0
+    assert remembered_below(wanted) == (small if changes is None else None)
     assert looks_everywhere(wanted) is everywhere
 
 

@@ -1,13 +1,9 @@
 """Keys that lie in log files alone are changed where they lie, by writers whose index names their file group."""
 
-import random
-
 import pytest
 from engine import Engine, form_of, rows
-from keys_in_logs import put_new_rows_into_logs
 from record_index import assert_record_index_is_right
 from snapshots import contents
-from tiers import quick
 
 from table import UnsupportedTableError
 from table.hudi_table import HudiTable
@@ -21,6 +17,7 @@ INDEXED = {
     "hoodie.parquet.small.file.limit": "0",
     "hoodie.datasource.compaction.async.enable": "false",
 }
+JOINS = {"hudistream.new.rows.join.logs": "true"}  # as Flink does
 OPERATION = "hoodie.datasource.write.operation"
 
 
@@ -29,13 +26,11 @@ def sink(path, version, **more):
 
 
 @pytest.fixture(params=[6, 8, 9])
-def table(request, tmp_path, monkeypatch):
+def table(request, tmp_path):
     """Path and version of a table with k0 to k9 in base files, and k10 to k13 in their log files."""
     path, version = str(tmp_path / "t"), request.param
     sink(path, version).write(0, rows(range(10), ts=0))
-    with monkeypatch.context() as patched:
-        put_new_rows_into_logs(patched)
-        sink(path, version).write(1, rows(range(10, 14), ts=1))
+    sink(path, version, **JOINS).write(1, rows(range(10, 14), ts=1))
     assert len(contents(path)) == 14
     assert_record_index_is_right(path)
     return path, version
@@ -115,26 +110,3 @@ def test_where_the_index_cannot_be_used_the_batch_is_refused_until_a_compaction(
     compact(HudiTable.open(path))
     sink(path, version).write(3, rows(range(8, 12), ts=2, v="new"))
     assert len(contents(path)) == 14
-
-
-@pytest.mark.parametrize(
-    ("version", "seed"), quick(2, [(6, 0), (8, 1), *((v, s) for v in (6, 8, 9) for s in (2, 3, 4))])
-)
-def test_batches_in_turns_give_what_a_dictionary_gives(tmp_path, monkeypatch, version, seed):
-    path, draw, model = str(tmp_path / "t"), random.Random(seed), {}
-    for number in range(12):
-        keys = draw.sample(range(30), 8)
-        operation = draw.choice(("upsert", "upsert", "delete")) if number else "upsert"
-        with monkeypatch.context() as patched:
-            if draw.random() < 0.6 and number:
-                put_new_rows_into_logs(patched)
-            sink(path, version, **{OPERATION: operation}).write(number, rows(keys, ts=number, v=f"b{number}"))
-        for key in keys:
-            if operation == "upsert":
-                model[f"k{key}"] = (f"p{key % 3}", number, f"b{number}")
-            else:
-                model.pop(f"k{key}", None)
-        assert (len(contents(path)), values(path)) == (len(model), model)
-        assert_record_index_is_right(path)
-        if draw.random() < 0.2:
-            compact(HudiTable.open(path))

@@ -39,6 +39,27 @@ def test_a_healthy_table(tmp_path):
     assert sorted(os.listdir(path + "/.hoodie")) == before
 
 
+@pytest.mark.parametrize(("index", "says"), [
+    ("true", "run `hudistream compact PATH` before one of them writes"),
+    ("false", "new rows will go to base files"),
+])  # fmt: skip
+def test_who_must_not_write_where_new_rows_join_log_files(tmp_path, index, says):
+    path, options = str(tmp_path / "t"), {
+        **OPTIONS,
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.record.index.enable": index,
+        "hoodie.record.index.update.partition.path": "false",
+        "hudistream.new.rows.join.logs": "true",
+    }  # fmt: skip
+    Engine(path, options).write(0, rows(range(10)))
+    diagnosis = examine(path, parse_options(options).options)
+    assert diagnosis.may_write
+    assert [says in text for text in texts(diagnosis, "note") if "new rows" in text] == [True]
+
+
 def test_a_free_place_and_one_that_is_not(tmp_path):
     assert examine(tmp_path / "new", parse_options(OPTIONS).options).may_write
     assert "recordkey.field" in texts(examine(tmp_path / "new", parse_options({}).options), "stop")[0]

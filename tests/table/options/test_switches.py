@@ -284,7 +284,6 @@ def test_flinks_spellings_fill_the_fields_of_hudis(options, expected):
         {"hoodie.datasource.overwrite.mode": "static"},
         {"write.buffer.sort.enabled": "true"},
         {"compaction.sequence": "LIFO"},
-        {"hoodie.logfile.to.parquet.compression.ratio": "0.5"},
         {"hoodie.datasource.write.commitmeta.key.prefix": "my_"},
         {"hoodie.partition.ttl.inline": "true"},
     ],

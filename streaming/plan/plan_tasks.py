@@ -283,7 +283,7 @@ def plan_logs(
     """
     sizes = options.sizes
     ratio = sizes.log_ratio if sizes.joins_logs and knows_logs else None
-    return LogPlan({key: found.time for key, found in compacting.items()}, sizes.groups_filled, ratio)
+    return LogPlan({key: found.time for key, found in compacting.items()}, sizes.groups_filled, ratio, sizes.joins_logs)
 
 
 def _path_rules(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> KeyRules | None:

@@ -95,11 +95,13 @@ class LogPlan:
         groups_filled: how many file groups of a slot take new rows into their base file, the smallest first.
         log_ratio: new rows go to the log files of small slices, in which a byte of log files counts as so many bytes of
             a base file; None: they go into base files.
+        joins_logs: whether they did so in earlier batches, so that keys may lie in log files alone.
     """
 
     compacting: Mapping[tuple[str, str], str] = field(default_factory=dict)
     groups_filled: int = 1
     log_ratio: float | None = None
+    joins_logs: bool = False
 
     def size_of(self, base_bytes: int, log_bytes: int) -> int:
         """What a slice counts for where new rows join its log files (DeltaWriteProfile.getTotalFileSize).
@@ -172,6 +174,16 @@ class TaskPlan:
         if self.changes.is_bucket or self.needs_keys_only:
             return ()
         return find_small_files((one for one in files if (path, one.file_id) not in self.clustered), self.rules)
+
+    @property
+    def looks_into_logs(self) -> bool:
+        """Whether keys may lie in log files alone, and the batch looks for them there.
+
+        Other indexes refuse such keys as far as they recognise them (`streaming.task.log_only_keys`).
+        """
+        if self.logs is None or self.changes is None or self.changes.index is not IndexType.RECORD_INDEX:
+            return False
+        return self.logs.joins_logs or self.context.tells_keys
 
     @property
     def tagged_schema(self) -> pa.Schema:

@@ -26,7 +26,7 @@ from table.view.file_system_view import list_file_groups
 
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
-Slices = Mapping[str, FileSlice]
+_Slices = Mapping[str, FileSlice]
 
 
 def without_deleted_rows(plan: TaskPlan, rows: pa.Table, located: Located) -> Located:
@@ -65,29 +65,6 @@ def without_deleted_rows(plan: TaskPlan, rows: pa.Table, located: Located) -> Lo
     if drops_known:
         return replace(located, known=_with_rows(mine, dead, len(rows)))
     return replace(located, hits=_without(located.hits, mine, dead, len(rows)))
-
-
-def log_has_rows(plan: TaskPlan, file: BaseFile, keys: pa.Array, listed: dict[str, Slices]) -> bool:
-    """Whether all of some keys are rows of a file's slice, where the file does not have them.
-
-    Args:
-        plan: from the driver.
-        file: the base file of the slice.
-        keys: record keys (string).
-        listed: partition path -> its slices, as far as they were listed; is added to.
-
-    Raises:
-        CorruptFileError: a file is damaged.
-        UnsupportedTableError: a log file has a block that is not supported.
-        StorageError: a file cannot be read, or is not there any more.
-    """
-    if plan.logs is None:
-        return False
-    path = file.partition_path
-    if path not in listed:
-        listed[path] = _list_slices(plan, path)
-    found = listed[path].get(file.file_id)
-    return found is not None and bool(found.log_files) and bool(_are_rows(plan, found, keys).all())
 
 
 def _has(hit: FileHits, count: int) -> Flags:
@@ -133,12 +110,12 @@ def _without(
     return tuple(reversed(kept))
 
 
-def _list_slices(plan: TaskPlan, path: str) -> Slices:
+def _list_slices(plan: TaskPlan, path: str) -> _Slices:
     """File id -> the slice that readers merge."""
     return {group.file_id: group.merged_slice for group in list_file_groups(plan.listing, path, plan.committed)}
 
 
-def _slice_of(file: BaseFile, slices: Mapping[str, Slices]) -> FileSlice:
+def _slice_of(file: BaseFile, slices: Mapping[str, _Slices]) -> FileSlice:
     found = slices[file.partition_path].get(file.file_id)
     if found is None:
         raise StorageError(f"{file.path!r} was listed before, and is not there now: run the batch again")

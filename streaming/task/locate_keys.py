@@ -226,13 +226,8 @@ def decode_lookups(rows: pa.Table) -> LookupCounts:
     return sum((LookupCounts(**json.loads(text)) for text in texts), LookupCounts())
 
 
-def list_live_files(plan: TaskPlan, path: str, *, knows_logs: bool = False) -> tuple[LiveFile, ...]:
+def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
     """The live files of a partition path that the driver does not know.
-
-    Args:
-        plan: from the driver.
-        path: the partition path.
-        knows_logs: whether the caller finds keys of log files, too, by a record index.
 
     Raises:
         UnsupportedTableError: the batch looks for keys in base files, and some keys are only in log files.
@@ -241,7 +236,7 @@ def list_live_files(plan: TaskPlan, path: str, *, knows_logs: bool = False) -> t
     if not plan.committed.times:
         return ()
     groups = list_path(plan, path)
-    if plan.logs is not None and plan.changes is not None and not (plan.changes.is_bucket or knows_logs):
+    if plan.logs is not None and plan.changes is not None and not plan.changes.is_bucket:
         refuse_log_only_keys(plan, groups)
     return live_files_of(group.latest_slice for group in groups)
 

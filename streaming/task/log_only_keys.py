@@ -1,8 +1,8 @@
 """Refuses keys that are only in log files: an index that looks into base files would take them for new and double them.
 
 Writers with a bucket index and Flink's writers put such keys into log files. The table does not record with which index
-a file group was written. So a group is checked if it has no base file, or if its id begins with a bucket number. In a
-table with a record index each group with log files is checked, if a batch was to find its keys by the index and cannot.
+a file group was written. So a group is checked if it has no base file, or if its id begins with a bucket number. A
+batch that looks into log files (`streaming.task.log_lookup`) finds the keys of groups with a base file.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,6 @@ from streaming.task.slice_reading import reading_of
 from table.errors import UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
 from table.index.bucket import bucket_of_file_id
-from table.options.choices import IndexType
 from table.scan.merge_slice import merge_slice
 from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import FileGroup, FileSlice
@@ -35,11 +34,9 @@ def refuse_log_only_keys(plan: TaskPlan, groups: Iterable[FileGroup]) -> None:
         UnsupportedTableError: such a key was found. The message names the file group and a remedy.
         CorruptFileError, StorageError: a file of such a group cannot be decoded or read.
     """
-    # writers of the table find keys in any log file by its record index, and this batch cannot use it
-    every = plan.changes is not None and plan.changes.index is IndexType.RECORD_INDEX and plan.context.tells_keys
     for group in groups:
         number = bucket_of_file_id(group.file_id)
-        is_suspect = every or (number is not None and number < MOST_BUCKETS)
+        is_suspect = number is not None and number < MOST_BUCKETS and not plan.looks_into_logs
         if not group.log_files or (group.latest_base_file is not None and not is_suspect):
             continue
         key = _find_key(plan, group.merged_slice)
@@ -49,7 +46,6 @@ def refuse_log_only_keys(plan: TaskPlan, groups: Iterable[FileGroup]) -> None:
                 "file and not in its base file, as writers with a bucket index (hoodie.index.type=BUCKET) and Flink "
                 "make it: an index that looks for keys in base files would double it. Write with the index that the "
                 "table was written with, or compact it first (`hudistream compact PATH`)"
-                + (": its record index cannot be used by this batch" if every else "")
             )
 
 

@@ -60,7 +60,7 @@ def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
     is_empty = plan.committed.first_time is None
     found = () if is_empty else list_path(plan, path)
     takes_any = plan.changes is not None and plan.changes.is_bucket
-    if plan.changes is not None and not takes_any and plan.changes.record_index is None:
+    if plan.changes is not None and not takes_any:
         refuse_log_only_keys(plan, found)
     files = [file for group in found if (file := _file_of(group, takes_any=takes_any)) is not None]
     slots = {group.file_id: _slot_of(plan, group, plan.logs.compacting.get((path, group.file_id))) for group in found}

@@ -9,7 +9,6 @@ The output depends only on the rows and the table: Spark may run the task again 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
@@ -21,9 +20,10 @@ import pyarrow.compute as pc
 from streaming.plan.columns import PROBLEM_COLUMN, SLOT_COLUMN
 from streaming.plan.live_files import as_base_files
 from streaming.plan.task_plan import TaskPlan
-from streaming.task.doubled_keys import Slices, log_has_rows, without_deleted_rows
+from streaming.task.doubled_keys import without_deleted_rows
 from streaming.task.grouping import group_by_slot, lots_of_keys
 from streaming.task.locate_keys import Located, Locator, list_live_files, owner_of
+from streaming.task.log_lookup import LogLookup
 from streaming.task.moves import Ways, decide_ways
 from streaming.task.route_rows import encode_paths, slots_of
 from streaming.task.upsert import required_for_changes
@@ -115,7 +115,7 @@ class _Tagger:
         cache = cache_of_table(storage.base_uri, plan.changes.cache_bytes, time)
         self._locator = Locator(storage, plan.changes, cache)
         self._everywhere: Sequence[BaseFile] | None = None
-        self._slices: dict[str, Slices] = {}
+        self._logs = LogLookup(plan)
 
     def tag(self, rows: pa.Table) -> Iterator[pa.Table]:
         good = self._storable(rows)
@@ -127,11 +127,12 @@ class _Tagger:
         rows = combine_rows(rows, self._plan.context.merge) if self._changes.combines else rows
         index, located = self._changes.record_index, None
         if index is not None:
-            files_of = partial(self._files_of, knows_logs=True)
-            located = self._locator.locate_by_index(rows, index, files_of, self._log_has)
+            located = self._locator.locate_by_index(rows, index, self._files_of, self._logs.has_rows)
         if located is None:
             files = self._find_files(pc.unique(rows.column(PARTITION_PATH)).to_pylist())
             located = without_deleted_rows(self._plan, rows, self._locator.locate(rows, files))
+            if self._plan.looks_into_logs:
+                located = self._logs.complete(rows, located, self._all_paths())
         counts: LookupCounts | None = located.counts
         for part in self._parts(rows, located):
             if len(part.rows):
@@ -165,17 +166,12 @@ class _Tagger:
         # the driver did not list them for a batch that finds its keys by the record index
         return changes.partition_paths if changes.record_index is None else self._plan.listing.list_partition_paths()
 
-    def _log_has(self, file: BaseFile, keys: pa.Array) -> bool:
-        return log_has_rows(self._plan, file, keys, self._slices)
-
-    def _files_of(self, paths: Iterable[str], *, knows_logs: bool = False) -> Sequence[BaseFile]:
+    def _files_of(self, paths: Iterable[str]) -> Sequence[BaseFile]:
         found: list[BaseFile] = []
         for path in paths:
             known = self._changes.files.of(path)
             with failing_at(partition_path=path):
-                if known is None:
-                    known = list_live_files(self._plan, path, knows_logs=knows_logs)
-                found += as_base_files(path, known)
+                found += as_base_files(path, list_live_files(self._plan, path) if known is None else known)
         return found
 
     def _parts(self, rows: pa.Table, located: Located) -> Iterator[_Part]:

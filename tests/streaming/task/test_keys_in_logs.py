@@ -89,24 +89,28 @@ def test_an_index_that_names_a_file_group_without_the_key_is_not_believed(table,
         return type(found)(numbers, found.locations)
 
     monkeypatch.setattr(RecordIndex, "find", wrong)
-    with pytest.raises(UnsupportedTableError, match="'k1[0-3]' in a log file and not in its base file"):
-        sink(path, version).write(2, rows([1, 40], ts=2), 1)
-    compact(HudiTable.open(path))
-    sink(path, version).write(3, rows([1, 40], ts=2), 1)
+    sink(path, version).write(2, rows([1, 40], ts=2), 1)
     assert len(contents(path)) == 15
 
 
-def test_where_the_index_cannot_be_used_the_batch_is_refused_until_a_compaction(table, monkeypatch):
+def test_a_writer_that_joins_logs_reads_them_where_the_index_is_gone(table):
+    path, version = table
+    gone = {**JOINS, "hoodie.metadata.enable": "false", "hoodie.metadata.record.index.enable": "false"}
+    summary = sink(path, version, **gone).write(2, rows(range(8, 12), ts=2, v="new"))
+    assert (summary.rows_updated, summary.files_created, len(contents(path))) == (4, 0, 14)
+    sink(path, version, **gone, **{OPERATION: "delete"}).write(3, rows(range(9, 13), ts=3))
+    assert len(contents(path)) == 10
+
+
+def test_where_the_index_cannot_be_used_the_log_files_are_read(table, monkeypatch):
     path, version = table
 
     def unusable(*_):
         raise UnsupportedTableError("a test")
 
     monkeypatch.setattr(RecordIndex, "find", unusable)
-    before = contents(path)
-    with pytest.raises(UnsupportedTableError, match=r"compact PATH`\): its record index cannot be used by this batch"):
-        sink(path, version).write(2, rows(range(8, 12), ts=2))
-    assert contents(path) == before
-    compact(HudiTable.open(path))
-    sink(path, version).write(3, rows(range(8, 12), ts=2, v="new"))
-    assert len(contents(path)) == 14
+    sink(path, version).write(2, rows(range(8, 16), ts=2, v="new"))
+    found = values(path)
+    assert len(found) == len(contents(path)) == 16
+    assert {found[f"k{number}"][2] for number in range(8, 16)} == {"new"}
+    assert_record_index_is_right(path)

@@ -848,6 +848,11 @@ def build_indexed_logs(seed):
     return build_listed(seed, has_record_index=True, is_of_logs=True)
 
 
+def build_joined_logs(seed):
+    """As `build_indexed_logs`, and new rows join log files: their keys lie in no base file until a compaction."""
+    return build_listed(seed, has_record_index=True, is_of_logs=True, joins_logs=True)
+
+
 def build_dropped(seed):
     """As `build_indexed`, and each query that is started has other indexes: those that it does not want are dropped.
 
@@ -885,7 +890,9 @@ class ChangingIndexes(Stream):
         return {**super()._options(), **self.world.random.choice(self.KINDS)}
 
 
-def build_listed(seed, *, has_statistics=False, has_record_index=False, is_of_logs=False, stream=Stream):
+def build_listed(
+    seed, *, has_statistics=False, has_record_index=False, is_of_logs=False, joins_logs=False, stream=Stream
+):
     """A world of a table with a metadata table, in each version: readers may trust the lists of files at any moment.
 
     The streams make the lists anew where they were dropped. Services and operators tell them of their changes.
@@ -928,6 +935,8 @@ def build_listed(seed, *, has_statistics=False, has_record_index=False, is_of_lo
         }
     elif r.random() < 0.5:
         options |= _draw_logs(r)
+    if joins_logs:
+        options |= {"hoodie.index.type": "RECORD_INDEX", "hudistream.new.rows.join.logs": "true"}
     config = new_table_config(parse_options({**OPTIONS, **BASE, **options}).options, "t")
     with mock.patch.object(clock, "now_ms", return_value=world.now_ms):
         table = create_table(SimStorage(disk), config)

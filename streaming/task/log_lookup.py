@@ -48,7 +48,7 @@ class LogLookup:
         return found is not None and len(self._find_in(found, keys)) == len(keys)
 
     def complete(self, rows: pa.Table, located: Located, paths: Iterable[str]) -> Located:
-        """Adds the keys that lie in log files alone.
+        """Adds the keys that lie in log files alone, and leaves out deleted rows of keys that have a row elsewhere.
 
         Args:
             rows: with ``_hoodie_record_key``.
@@ -58,23 +58,28 @@ class LogLookup:
         Raises:
             CorruptFileError, UnsupportedTableError, StorageError: as of `has_rows`.
         """
-        unknown = np.flatnonzero(~located.known)
-        encoded = rows.column(RECORD_KEY).combine_chunks().take(pa.array(unknown)).dictionary_encode()
-        last = np.zeros(len(encoded.dictionary), np.int64)
-        codes = encoded.indices.to_numpy()
-        last[codes] = unknown  # of rows with the same key the last one counts
-        hits, known = {hit.file: hit for hit in located.hits}, np.zeros(len(last), np.bool_)
-        for path in paths if len(last) else ():
-            for found in self._of(path).values():
-                keys = self._find_in(found, encoded.dictionary)
-                if not len(keys) or found.base_file is None:
-                    continue
-                known[keys] = True
-                hit = hits.get(found.base_file) or FileHits(found.base_file, last[:0], last[:0])
-                hits[found.base_file] = replace(hit, logged=np.union1d(hit.logged, last[keys]))
-        every = located.known.copy()
-        every[unknown] |= known[codes]
-        return replace(located, hits=tuple(hits.values()), known=every)
+        encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+        codes, count = encoded.indices.to_numpy(), len(encoded.dictionary)
+        last = np.zeros(count, np.int64)
+        last[codes] = np.arange(len(codes))  # of rows with the same key the last one counts
+        hits = {hit.file: hit for hit in located.hits}
+        logged = {
+            found.base_file: self._find_in(found, encoded.dictionary)
+            for path in paths
+            for found in self._of(path).values()
+            if found.log_files and found.base_file is not None
+        }
+        lives = np.zeros(count, np.bool_)
+        for keys in (*logged.values(), *(codes[hit.sought] for file, hit in hits.items() if file not in logged)):
+            lives[keys] = True
+        for file, keys in logged.items():
+            hit = hits.pop(file, None) or FileHits(file, last[:0], last[:0])
+            held = codes[hit.sought]
+            stays = np.isin(held, keys) | ~lives[held]
+            alone = last[np.setdiff1d(keys, held)]
+            if stays.any() or len(alone):
+                hits[file] = FileHits(file, hit.stored[stays], hit.sought[stays], alone)
+        return replace(located, hits=tuple(hits.values()), known=located.known | lives[codes])
 
     def _of(self, path: str) -> Mapping[str, FileSlice]:
         """File id -> the slice that readers merge."""

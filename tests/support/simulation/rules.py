@@ -12,7 +12,7 @@ from streaming.hudi_router import HudiRouter
 from streaming.router import waiting_room
 from streaming.router.aside import delete_files, sweep_staged
 from streaming.router.routed_table import Arrived
-from streaming.task import tag, upsert
+from streaming.task import log_lookup, tag, upsert
 from table import clock
 from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import update_properties
@@ -254,6 +254,7 @@ BUILDS = {
     "18: archival waits until the lists are compacted": worlds.build_indexed,
     "18: a log tells which keys come and go": worlds.build_indexed_logs,
     "18: changes go where a key has its row": worlds.build_indexed_logs,
+    "18: a key that lies in a log alone is known": worlds.build_joined_logs,
     "17: a clustering is planned from what is there": worlds.build_clustered,
     "17: what a clustering replaces counts as written": worlds.build_clustered,
     "17: nothing is written to what a planned clustering replaces": worlds.build_planned_clusterings,
@@ -381,6 +382,9 @@ RULES = {
     "18: a log tells which keys come and go": [(upsert, "find_key_changes", lambda *_: KeyChanges())],
     "18: changes go where a key has its row": [
         (upsert, "without_deleted_rows", _with_deleted_rows), (tag, "without_deleted_rows", _with_deleted_rows),
+    ],
+    "18: a key that lies in a log alone is known": [
+        (log_lookup.LogLookup, "complete", lambda _, rows, located, paths: located),
     ],
     "14: a forked child is another writer": [(lease.Lease, "refuse_child", lambda _: None)],
     "14: the living are left alone": [

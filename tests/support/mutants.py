@@ -43,12 +43,14 @@ class Mutant:
 
 _CONVERT, _CONVERSION = "table/services/conversion/convert.py", "tests/table/services/test_conversion.py"
 _PINNED, _STANDS_STILL = "table/scan/pinned.py", "tests/table/scan/test_reader_stands_still.py"
+_FIND_KEYS, _FOUND_KEYS = "table/metadata_table/find_keys.py", "tests/table/metadata_table/test_find_keys.py"
+_KEYS_IN_LOGS = "tests/streaming/task/test_keys_in_logs.py"
 _LOCK_FILE = "table/transaction/locks/filesystem_lock.py"
 _LOCKS = "tests/table/transaction/locks/test_filesystem_lock.py"
 MUTANTS = (
     Mutant(
         "a conversion that lost the table switches it all the same", _CONVERT,
-        "lease.confirm()\n        table = replace(", "table = replace(", (_CONVERSION,),
+        "lease.confirm()  # a writer of an earlier version", "pass  # a writer of an earlier version", (_CONVERSION,),
     ),
     Mutant(
         "the metadata table survives a conversion", _CONVERT,
@@ -224,6 +226,47 @@ MUTANTS = (
         "a metadata table that lost files beside a drop stays", "table/metadata_table/drop.py",
         "    if now is not None:  # files of the new one may have been deleted\n", "    if False:\n",
         ("tests/table/metadata_table/test_keep.py",),
+    ),
+    Mutant(
+        "a log file of the record index is remembered before all its blocks count", _FIND_KEYS,
+        "if log.is_whole else log.layers", "if log else log.layers", (_FOUND_KEYS,),
+    ),
+    Mutant(
+        "blocks that a snapshot does not have are remembered for it", _FIND_KEYS,
+        "if known is None or not all(map(committed.includes_block, known.times)):", "if known is None:",
+        (_FOUND_KEYS,),
+    ),
+    Mutant(
+        "an index that was made anew is taken for the one before", _FIND_KEYS,
+        " or base.instant_time.startswith(MADE)", "", (_FOUND_KEYS,),
+    ),
+    Mutant(
+        "of two records of a key the older one is left", "table/metadata_table/known_layers.py",
+        "left[:-1] &= pc.not_equal(every[:-1], every[1:])", "left[1:] &= pc.not_equal(every[:-1], every[1:])",
+        (_FOUND_KEYS,),
+    ),
+    Mutant(
+        "what the record index says of a log file is believed", "streaming/task/locate_keys.py",
+        "if len(hit.logged) and not log_has(hit.file, keys.take(pa.array(hit.logged))):", "if False:",
+        (_KEYS_IN_LOGS,),
+    ),
+    Mutant(
+        "log files are not looked into where the index cannot be used", "streaming/task/tag.py",
+        "if self._plan.looks_into_logs:", "if False:", (_KEYS_IN_LOGS,),
+    ),
+    Mutant(
+        "a deleted row in a base file hides the row in a log file", "streaming/task/log_lookup.py",
+        "stays = np.isin(held, keys) | ~lives[held]", "stays = np.isin(held, held)", (_KEYS_IN_LOGS,),
+    ),
+    Mutant(
+        "the index does not hear of new rows in log files", "streaming/task/log_keys.py",
+        "slice(len(incoming) - joined)", "slice(len(incoming))",
+        ("tests/streaming/task/test_new_rows_join_logs.py",),
+    ),
+    Mutant(
+        "a path whose list lacks a file counts as listed", "streaming/batch/profile_cache.py",
+        "except LostDataError:\n                continue", "except LostDataError:\n                groups = ()",
+        ("tests/streaming/plan/test_known_files.py",),
     ),
     Mutant(
         "a router sweeps rows that wait", "streaming/router/aside.py",

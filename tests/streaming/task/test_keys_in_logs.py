@@ -114,3 +114,19 @@ def test_where_the_index_cannot_be_used_the_log_files_are_read(table, monkeypatc
     assert len(found) == len(contents(path)) == 16
     assert {found[f"k{number}"][2] for number in range(8, 16)} == {"new"}
     assert_record_index_is_right(path)
+
+
+def test_a_deleted_row_in_a_base_file_does_not_hide_the_row_in_a_log_file(table, monkeypatch):
+    """A key that was deleted came back in another partition path, into a log file."""
+    path, version = table
+    sink(path, version, **{OPERATION: "delete"}).write(2, rows([0], ts=2))
+    sink(path, version, **JOINS).write(3, rows([0], lambda _: "p1", ts=3))
+
+    def unusable(*_):
+        raise UnsupportedTableError("a test")
+
+    monkeypatch.setattr(RecordIndex, "find", unusable)
+    sink(path, version).write(4, rows([0, 1], lambda _: "p1", ts=4, v="new"))
+    assert values(path)["k0"] == ("p1", 4, "new")
+    assert len(contents(path)) == len(values(path)) == 14
+    assert_record_index_is_right(path)

@@ -91,6 +91,7 @@ def test_an_index_that_names_a_file_group_without_the_key_is_not_believed(table,
     monkeypatch.setattr(RecordIndex, "find", wrong)
     sink(path, version).write(2, rows([1, 40], ts=2), 1)
     assert len(contents(path)) == 15
+    assert_record_index_is_right(path)
 
 
 def test_a_writer_that_joins_logs_reads_them_where_the_index_is_gone(table):

@@ -113,6 +113,7 @@ CASES = [
     for reader in READERS
     for commits in (1, 3, 6)
     for is_quick in [(table, reader, commits) in (
+        ("copy-on-write, version 6", "one partition", 6),
         ("with a metadata table", "scan", 3),
         ("merge-on-read, version 9", "lookup", 1),
     )]

@@ -213,7 +213,7 @@ def _located(
     """
     known = np.zeros(count, np.bool_)
     for hit in hits:
-        known[hit.every] = True
+        known[hit.sought] = known[hit.logged] = True
     last = np.zeros(count, np.int64)
     last[codes] = np.arange(len(codes))
     at_rows = [hit.at(last) for hit in hits]

@@ -64,7 +64,8 @@ def decide_ways(
     for hit in hits:
         is_here = path_of_row == numbers.get(hit.file.partition_path, -1)
         rows, first = np.unique(hit.sought, return_index=True)
-        stays[hit.every[is_here[hit.every]]] = True
+        every = hit.every
+        stays[every[is_here[every]]] = True
         leaves = ~is_here[rows] & ~deletes[rows] & may_leave
         # no key moves in a table with log files
         updates = np.union1d(rows[~leaves], hit.logged)

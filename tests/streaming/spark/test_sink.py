@@ -362,6 +362,7 @@ def test_clocks_are_off_beyond_what_asking_took():
     assert clocks_off(answers, 1000.0, 1030.0) == {"b": 65.0, "c": 3600.0, "d": -3600.0}
 
 
+@pytest.mark.slow
 def test_workers_without_pyarrow_are_diagnosed_before_anything_is_requested(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     script = tmp_path / "run.py"

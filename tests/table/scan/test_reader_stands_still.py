@@ -143,12 +143,9 @@ def test_a_reader_that_stands_still_sees_one_snapshot_whole(tmp_path, table, rea
 
 @pytest.mark.parametrize(
     "table",
-    [
-        pytest.param(name, marks=[] if name.startswith("with") else [pytest.mark.slow])
-        for name in TABLES
-        if name != "cleaned by versions"
-    ],
+    [name for name in TABLES if name != "cleaned by versions"],
 )
+@pytest.mark.slow
 def test_a_feed_that_stands_still_is_right_or_says_why_not(tmp_path, table):
     """Each commit updates every row, and a compaction none: the feed shows one update a key, or is refused."""
 

@@ -147,7 +147,8 @@ def test_a_late_delete_in_buckets_of_version_6(table_type, partners, tmp_path, u
     assert ours == ours_by_hudi == theirs == left
 
 
-@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.slow), 9])
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [6, 9])
 def test_the_partition_path_with_a_global_index(version, partners, tmp_path, utc):
     """In version 9 the path of the merged record counts; before, that of the incoming one, late or not."""
     batches = (

@@ -26,7 +26,7 @@ PLANS = {"hoodie.compact.inline.max.delta.commits": "1"}
 
 @pytest.mark.parametrize(
     "executes",
-    [True, pytest.param(False, marks=pytest.mark.slow)],
+    [pytest.param(True, marks=pytest.mark.slow), pytest.param(False, marks=pytest.mark.slow)],
     ids=["executed beside it, too", "requested alone"],
 )
 @pytest.mark.parametrize("version", [8, pytest.param(9, marks=pytest.mark.slow)])

@@ -106,6 +106,7 @@ def test_we_and_hudi_write_in_turns(hudi, utc_session, golden, tmp_path, name):
     assert HudiTable.open(path).load_timeline().pending == ()
 
 
+@pytest.mark.slow
 def test_a_metadata_table_is_kept_then_dropped_and_looked_for_again(hudi, utc_session, golden, tmp_path):
     spark = utc_session
     path, _ = golden("cow_metadata_table")

@@ -7,6 +7,7 @@ from urllib.request import Request, urlopen
 import boto3
 import pyarrow as pa
 import pytest
+from botocore.config import Config
 from engine import Engine, rows
 from fake_catalog import FakeCatalog
 from needs import require
@@ -451,6 +452,7 @@ def test_an_error_of_glue_names_the_table(path, glue_address):
         region_name="eu-west-1",
         aws_access_key_id="k",
         aws_secret_access_key="s",
+        config=Config(retries={"max_attempts": 0}),
     )
     Engine(path).write(0, rows([0]))
     with pytest.raises(CatalogError, match=r"AWS Glue did not do its part for the database 'lake': .*127\.0\.0\.1:9"):

@@ -132,7 +132,9 @@ class _Tagger:
             files = self._find_files(pc.unique(rows.column(PARTITION_PATH)).to_pylist())
             located = without_deleted_rows(self._plan, rows, self._locator.locate(rows, files))
             if self._plan.looks_into_logs:
-                located = self._logs.complete(rows, located, self._all_paths())
+                # paths that the driver knows have no log files
+                paths = [path for path in self._all_paths() if self._changes.files.of(path) is None]
+                located = self._logs.complete(rows, located, paths)
         counts: LookupCounts | None = located.counts
         for part in self._parts(rows, located):
             if len(part.rows):

@@ -51,6 +51,7 @@ DELTA_COMMITS = 10
 _MOST = 20  # times as many log files: then what hinders the compaction will not go away
 # a record index is written anew when its log files have a quarter of its size, or after so many times as many commits
 _GROWTH, _PATIENCE = 4, 5
+_MOST_AT_ONCE = 64 << 20  # bytes of a slice of the record index that is merged as columns: some hundred MB unpacked
 _EXTENSION = ".hfile"
 _SUFFIX = "001"
 
@@ -246,11 +247,12 @@ def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: Co
     left: HFileEntries | Iterable[tuple[bytes, bytes]]
     if index == FILES:
         left = sorted(records_of_lists(read_lists(own, found, committed).entries()).items())
-    elif index == RECORD_INDEX:
+    elif index == RECORD_INDEX and sum(file.size_bytes for file in found.files) <= _MOST_AT_ONCE:
         left = _merged_locations(own, found, committed)
     else:
+        merge = newest_location if index == RECORD_INDEX else widened_value
         records = read_records(own, found, committed).entries()
-        merged = ((key, widened_value(values, version)) for key, values in records)
+        merged = ((key, merge(values, version)) for key, values in records)
         left = ((key, value) for key, value in merged if value is not None)
     data = encode_hfile(left, schema_of(version), is_base_file=True)
     name = str(BaseFileName(file_id, token, time, _EXTENSION))

@@ -264,7 +264,7 @@ MUTANTS = (
         ("tests/streaming/task/test_new_rows_join_logs.py",),
     ),
     Mutant(
-        "a path whose list lacks a file counts as listed", "streaming/batch/profile_cache.py",
+        "a path whose list does not contain a file counts as listed", "streaming/batch/profile_cache.py",
         "except LostDataError:\n                continue", "except LostDataError:\n                groups = ()",
         ("tests/streaming/plan/test_known_files.py",),
     ),

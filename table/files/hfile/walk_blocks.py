@@ -26,12 +26,10 @@ class Entries:
     Attributes:
         keys: of each entry.
         values: of each entry; an empty one is a delete.
-        ends: for each block how many entries it and the blocks before it have.
     """
 
     keys: Pieces
     values: Pieces
-    ends: Positions
 
 
 def walk_blocks(blocks: Sequence[bytes]) -> Entries:
@@ -54,7 +52,7 @@ def walk_blocks(blocks: Sequence[bytes]) -> Entries:
         at = list(map(_walked, blocks, starts.tolist()))
         entries = _entries(data, at, ends, strictly=False)
     assert entries is not None
-    return Entries(*entries, np.cumsum([len(of_block) for of_block in at], dtype=np.int64))
+    return Entries(*entries)
 
 
 def _walked_together(data: Bytes, starts: Positions, ends: Positions) -> list[Positions]:

@@ -4,6 +4,7 @@ import gzip
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ _BYTES_PER_CHECKSUM = 16384
 _BLOCK_BYTES = 1 << 16
 _NO_FAMILY_LATEST_PUT = b"\x00" + b"\x7f" + b"\xff" * 7 + b"\x04"
 _NO_MVCC = b"\x00"
+_PAIRS_AT_ONCE = 65_536
 _KEY_FRAME = 2 + len(_NO_FAMILY_LATEST_PUT)  # what a key has besides its row
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 
@@ -65,13 +67,14 @@ def encode_hfile(
     Raises:
         ValueError: the keys do not ascend.
     """
-    held = entries if isinstance(entries, HFileEntries) else HFileEntries.of(entries)
-    _check_ascending(held.keys)
-    blocks = _DataBlocks(held.keys, _framed(held))
+    blocks = _DataBlocks()
+    for piece in _pieces(entries):
+        blocks.add(piece)
+    blocks.flush()
     file, index_at = blocks.file, len(blocks.file)
     file += encode_block(ROOT_INDEX, bytes(blocks.index)) + encode_block(ROOT_INDEX, b"")
     info_at = len(file)
-    info = {**_info_of(held), SCHEMA_KEY: schema.encode(), **(_key_range(held) if is_base_file else {})}
+    info = {**blocks.info(), SCHEMA_KEY: schema.encode(), **(blocks.key_range() if is_base_file else {})}
     file += encode_block(FILE_INFO, _encode_info(info))
     trailer = (
         (1, info_at),
@@ -80,7 +83,7 @@ def encode_hfile(
         (4, blocks.unpacked),
         (5, blocks.count),
         (6, 0),
-        (7, len(held)),
+        (7, blocks.entries),
         (8, 1),
         (9, 0),
         (10, blocks.last_at),
@@ -90,12 +93,14 @@ def encode_hfile(
     return bytes(file) + _encode_trailer(b"".join(encode_field(number, value) for number, value in trailer))
 
 
-def _check_ascending(keys: pa.Array) -> None:
-    if len(keys) > 1:
-        wrong = pc.index(pc.less(keys[:-1], keys[1:]), False).as_py()
-        if wrong >= 0:
-            later, last = keys[wrong + 1].as_py(), keys[wrong].as_py()
-            raise ValueError(f"the key {later!r} of an HFile comes after {last!r}")
+def _pieces(entries: HFileEntries | Iterable[tuple[bytes, bytes]]) -> Iterator[HFileEntries]:
+    """Entries as columns; of an iterator so many at a time that memory does not grow with the file."""
+    if isinstance(entries, HFileEntries):
+        yield entries
+        return
+    left = iter(entries)
+    while pairs := list(islice(left, _PAIRS_AT_ONCE)):
+        yield HFileEntries.of(pairs)
 
 
 def _framed(entries: HFileEntries) -> pa.Array:
@@ -121,58 +126,83 @@ def _head(row: int, value: int) -> bytes:
 class _DataBlocks:
     """The data blocks of a file, and their index.
 
-    Args:
-        keys: of the entries.
-        framed: the entries, as blocks have them.
-
     Attributes:
         file: the blocks.
         index: content of the root index.
         count: blocks.
+        entries: keys.
         unpacked: bytes of the blocks' data.
         last_at: place of the last block.
     """
 
-    def __init__(self, keys: pa.Array, framed: pa.Array) -> None:
+    def __init__(self) -> None:
         self.file, self.index = bytearray(), bytearray()
-        self.count = self.unpacked = self.last_at = 0
-        data, bounds = bytes_of(framed)
-        first = 0
-        while first < len(keys):
-            # as many entries as fit into a block, and at least one
-            fits = int(np.searchsorted(bounds, bounds[first] + _BLOCK_BYTES, side="right")) - 1
-            after = max(first + 1, min(fits, len(keys)))
-            self._add(_row(keys[first].as_py()), data[bounds[first] : bounds[after]].tobytes())
-            first = after
+        self.count = self.entries = self.unpacked = self.last_at = 0
+        self._block = bytearray()
+        self._first = self._last = self._least = b""
+        self._key_bytes = self._value_bytes = 0
 
-    def _add(self, first: bytes, block: bytes) -> None:
-        packed = encode_block(DATA, block)
+    def add(self, added: HFileEntries) -> None:
+        """Adds entries behind those that are there.
+
+        Raises:
+            ValueError: the keys do not ascend.
+        """
+        keys, count = added.keys, len(added)
+        if not count:
+            return
+        self._check_ascending(keys)
+        if not self.entries:
+            self._least = keys[0].as_py()
+        data, bounds = bytes_of(_framed(added))
+        start = 0
+        while start < count:
+            # as many entries as fit into the block, and at least one into an empty one
+            fits = int(np.searchsorted(bounds, bounds[start] + _BLOCK_BYTES - len(self._block), side="right")) - 1
+            end = min(max(fits, start if self._block else start + 1), count)
+            if not self._block:
+                self._first = keys[start].as_py()
+            self._block += data[bounds[start] : bounds[end]].tobytes()
+            start = end
+            if start < count:
+                self.flush()
+        self.entries, self._last = self.entries + count, keys[-1].as_py()
+        self._key_bytes += count * _KEY_FRAME + pc.sum(pc.binary_length(keys)).as_py()
+        self._value_bytes += pc.sum(pc.binary_length(added.values)).as_py()
+
+    def _check_ascending(self, keys: pa.Array) -> None:
+        if self.entries and keys[0].as_py() <= self._last:
+            raise ValueError(f"the key {keys[0].as_py()!r} of an HFile comes after {self._last!r}")
+        wrong = pc.index(pc.less(keys[:-1], keys[1:]), False).as_py() if len(keys) > 1 else -1
+        if wrong >= 0:
+            raise ValueError(f"the key {keys[wrong + 1].as_py()!r} of an HFile comes after {keys[wrong].as_py()!r}")
+
+    def flush(self) -> None:
+        """Ends the block that is being filled, if there is one."""
+        if not self._block:
+            return
+        packed, first = encode_block(DATA, bytes(self._block)), _row(self._first)
         self.last_at = len(self.file)
         self.index += struct.pack(">qi", self.last_at, len(packed)) + encode_java_varint(len(first)) + first
         self.file += packed
-        self.count, self.unpacked = self.count + 1, self.unpacked + len(block)
+        self.count, self.unpacked = self.count + 1, self.unpacked + len(self._block)
+        self._block.clear()
 
+    def info(self) -> dict[bytes, bytes]:
+        """The entries of the file info that tell of the keys."""
+        count = max(self.entries, 1)
+        return {
+            b"KEY_VALUE_VERSION": struct.pack(">i", 1),
+            b"MAX_MEMSTORE_TS_KEY": bytes(8),
+            b"hfile.AVG_KEY_LEN": struct.pack(">i", self._key_bytes // count),
+            b"hfile.AVG_VALUE_LEN": struct.pack(">i", self._value_bytes // count),
+            b"hfile.CREATE_TIME_TS": bytes(8),
+            b"hfile.LASTKEY": _row(self._last) + _NO_FAMILY_LATEST_PUT if self.entries else b"",
+        }
 
-def _info_of(held: HFileEntries) -> dict[bytes, bytes]:
-    """The entries of the file info that tell of the keys."""
-    count = max(len(held), 1)
-    key_bytes = len(held) * _KEY_FRAME + (pc.sum(pc.binary_length(held.keys)).as_py() or 0)
-    value_bytes = pc.sum(pc.binary_length(held.values)).as_py() or 0
-    last = _row(held.keys[-1].as_py()) + _NO_FAMILY_LATEST_PUT if len(held) else b""
-    return {
-        b"KEY_VALUE_VERSION": struct.pack(">i", 1),
-        b"MAX_MEMSTORE_TS_KEY": bytes(8),
-        b"hfile.AVG_KEY_LEN": struct.pack(">i", key_bytes // count),
-        b"hfile.AVG_VALUE_LEN": struct.pack(">i", value_bytes // count),
-        b"hfile.CREATE_TIME_TS": bytes(8),
-        b"hfile.LASTKEY": last,
-    }
-
-
-def _key_range(held: HFileEntries) -> dict[bytes, bytes]:
-    """What a base file tells of its keys besides."""
-    least, most = (held.keys[0].as_py(), held.keys[-1].as_py()) if len(held) else (b"", b"")
-    return {b"minRecordKey": least, b"maxRecordKey": most, b"bloomFilterTypeCode": b"DYNAMIC_V0"}
+    def key_range(self) -> dict[bytes, bytes]:
+        """What a base file tells of its keys besides."""
+        return {b"minRecordKey": self._least, b"maxRecordKey": self._last, b"bloomFilterTypeCode": b"DYNAMIC_V0"}
 
 
 def _row(key: bytes) -> bytes:

@@ -354,7 +354,7 @@ def test_tasks_list_where_the_metadata_table_is_of_no_use(tmp_path, batches, opt
     assert set(workers) == set(batches(2).column("p").to_pylist())
 
 
-def test_a_path_whose_list_lacks_a_file_that_a_commit_names_is_listed(tmp_path, monkeypatch):
+def test_a_path_whose_list_does_not_contain_a_file_that_a_commit_names_is_listed(tmp_path, monkeypatch):
     path, engine = restarted(tmp_path)
     whole = FileLists.files
     with monkeypatch.context() as patched:

@@ -857,8 +857,8 @@ def build_dropped(seed):
     """As `build_indexed`, and each query that is started has other indexes: those that it does not want are dropped.
 
     Two queries take turns. One that stands still for longer than its lease, as in the middle of a drop, goes on beside
-    the other one. In the middle of the deletion itself nobody does, and a metadata table may be gone for a moment: what
-    is deleted then of a new one is mended when its process goes on (open in docs/concepts/safety.md).
+    the other one. No query stands still in the middle of the deletion itself, and a metadata table may be gone for a
+    moment: what is deleted then of a new one is mended when its process goes on (open in docs/concepts/safety.md).
     """
     world, truth = build_listed(seed, has_statistics=True, has_record_index=True, stream=ChangingIndexes)
     slow = Luck(world, pause=0.0005, longest_pause_ms=6_000, focus=world.random.choice(("metadata", "properties")))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from table.errors import CorruptFileError
+from table.files.hfile import write_hfile
 from table.files.hfile.blocks import (
     DATA,
     LEAF_INDEX,
@@ -21,7 +22,14 @@ from table.files.hfile.blocks import (
     decode_varint,
 )
 from table.files.hfile.read_hfile import TRAILER_BYTES, TRAILER_MAGIC, HFile
-from table.files.hfile.write_hfile import encode_block, encode_field, encode_hfile, encode_java_varint, encode_varint
+from table.files.hfile.write_hfile import (
+    HFileEntries,
+    encode_block,
+    encode_field,
+    encode_hfile,
+    encode_java_varint,
+    encode_varint,
+)
 from table.files.log.framing import BlockType, scan_blocks
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -207,3 +215,13 @@ def test_keys_and_values_of_one_length_are_read_as_others_are(keys, length, has_
         entries[max(keys) + b"x"] = b"another"
     file = HFile(encode_hfile(sorted(entries.items()), "{}", is_base_file=False))
     assert list(file.entries()) == sorted(entries.items())
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 1000])
+def test_entries_that_come_in_pieces_give_the_same_file(monkeypatch, at_once):
+    entries = [(b"k%05d" % number, bytes(number % 7 * 40)) for number in range(3000)]
+    whole = encode_hfile(HFileEntries.of(entries), "{}", is_base_file=True)
+    monkeypatch.setattr(write_hfile, "_PAIRS_AT_ONCE", at_once)
+    assert encode_hfile(iter(entries), "{}", is_base_file=True) == whole
+    with pytest.raises(ValueError, match="comes after"):
+        encode_hfile([*entries, (b"k00000", b"")], "{}")

@@ -1,6 +1,8 @@
 """Keys are found in what was decoded, and what was decoded is remembered only while it is the whole truth."""
 
 import random
+import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,6 +14,7 @@ from table.files.hfile.read_hfile import HFile
 from table.files.hfile.write_hfile import encode_hfile
 from table.hudi_table import HudiTable
 from table.index.key_cache import KeyCache
+from table.metadata_table import compact
 from table.metadata_table.compact import compact_lists
 from table.metadata_table.find_keys import read_layers
 from table.metadata_table.known_layers import KnownLayer, OpenLayer, layers_of_file, merge_layers
@@ -206,3 +209,16 @@ def test_all_records_of_a_slice_are_read_for_its_compaction(table):
     assert sorted(merge_layers(layers).keys.to_pylist()) == sorted(
         f"k{number}".encode() for number in (*range(70), *range(100, 110))
     )
+
+
+def test_a_large_slice_is_merged_entry_by_entry_into_the_same_file(table, tmp_path, monkeypatch):
+    made = []
+    for name, most in (("columns", compact._MOST_AT_ONCE), ("entries", 0)):
+        shutil.copytree(tmp_path / "t", tmp_path / name)
+        monkeypatch.setattr(compact, "_MOST_AT_ONCE", most)
+        copied = HudiTable.open(str(tmp_path / name))
+        assert compact_lists(copied.storage, copied.load_timeline(), delta_commits=1) is compact.Compaction.DONE
+        files = Path(copied.storage.base_uri, ".hoodie", "metadata", "record_index").glob("*.hfile")
+        made.append({file.name: file.read_bytes() for file in files})
+    assert made[0] == made[1]
+    assert len(made[0]) == 20  # each of ten file groups has a new base file beside the older one

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from table.errors import CorruptFileError, StorageError
 from table.storage.interface import Storage, join
 from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile, up_to
-from table.timeline.history_file import Row, decode_rows, encode_rows, rows_of
+from table.timeline.history_file import Row, decode_rows, distinct_rows, encode_rows, rows_of
 from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.metadata.avro_commit import decode_avro_commit
 from table.timeline.metadata.avro_record import decode_record, read_as, text_of, texts_of
@@ -191,7 +191,7 @@ class HistoryArchive:
         name = f"{rows[0].time}_{rows[-1].time}_0.parquet"
         if name in named:  # an archival died before it deleted the instants, which are still on the timeline
             known = decode_rows(self.storage.read(join(self.folder, name)), name)
-            rows = sorted({(row.time, row.action): row for row in (*known, *rows)}.values())
+            rows = distinct_rows((*known, *rows))
         self.storage.put(join(self.folder, name), encode_rows(rows))
         named = list(dict.fromkeys((*named, name)))
         number = self._write_manifest(number, named)
@@ -209,7 +209,7 @@ class HistoryArchive:
             if len(of_level) < _FILES_MERGED:
                 continue
             merged = of_level[:_FILES_MERGED]
-            rows = sorted(
+            rows = distinct_rows(
                 row for name in merged for row in decode_rows(self.storage.read(join(self.folder, name)), name)
             )
             name = f"{rows[0].time}_{rows[-1].time}_{level}.parquet"

@@ -74,6 +74,20 @@ def rows_of(files: Iterable[RetiredFile]) -> list[Row]:
     )
 
 
+def distinct_rows(rows: Iterable[Row]) -> list[Row]:
+    """One row for each instant, by time (pure).
+
+    An archival that ended early has taken instants that the next one takes again. By then the requested file may be
+    deleted, so that the row of the later one has no plan: the row with a plan stays.
+    """
+    found: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        known = found.get((row.time, row.action))
+        if known is None or known.plan is None:
+            found[row.time, row.action] = row
+    return [found[key] for key in sorted(found)]
+
+
 def encode_rows(rows: Sequence[Row]) -> bytes:
     """Encodes rows as a data file, compressed with gzip as in Hudi."""
     columns = [*zip(*rows, strict=True), (_VERSION,) * len(rows)]

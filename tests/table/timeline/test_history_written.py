@@ -86,6 +86,18 @@ def test_what_an_archival_that_died_has_taken_is_taken_once(tmp_path):
     assert sorted(set(numbers(archive))) == [1, 3, 5, 7]
 
 
+@pytest.mark.parametrize("again", [[2], [1, 2]], ids=["in a file of its own", "in the same file"])
+def test_the_plan_stays_where_its_requested_file_was_deleted_before_it_was_taken_again(tmp_path, again):
+    """An archival took two cleans, deleted one requested file, and failed. Files are merged later."""
+    archive = archive_on(tmp_path)
+    archive.append([*files_of(1, Action.CLEAN), *files_of(2, Action.CLEAN)], 10)
+    archive.append([file for number in again for file in files_of(number, Action.CLEAN)[-1:]], 10)
+    for number in range(3, 12):
+        archive.append(files_of(number), 10)
+    found = [(row.time, row.plan) for rows in archive.read_rows() for row in rows if row.action == "clean"]
+    assert found == [(at(1), b"plan"), (at(2), b"plan")]
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
 def test_stopped_at_every_call_it_is_whole(tmp_path, after):
     """The tenth file of a level: it is written, named, merged with the others, and what no manifest names goes."""

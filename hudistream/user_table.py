@@ -86,7 +86,7 @@ class HudiTable(hudi_table.HudiTable):
     def schema(self) -> pa.Schema:
         """The columns (Arrow), the five meta columns first; the meta columns alone where nothing was written yet.
 
-        All are nullable: what older files lack is null, whatever the newest schema says.
+        All are nullable: what is missing in older files is null, whatever the newest schema says.
 
         Raises:
             CorruptFileError: the newest commit is damaged.
@@ -221,7 +221,7 @@ class HudiTable(hudi_table.HudiTable):
 
         Raises:
             InvalidConfigError: the limit is negative, or `columns` is one text. What needs the table to be known to be
-                wrong is told when rows are asked for.
+                wrong is reported when rows are asked for.
         """
         return make_scan(self, columns, where, as_of, limit, meta_columns=meta_columns)
 
@@ -343,7 +343,7 @@ class HudiTable(hudi_table.HudiTable):
             A `ChangeFeed` with a range of its own.
 
         Raises:
-            InvalidConfigError: an argument does not fit; or the changes behind `since` cannot be read any more, as in
+            InvalidConfigError: an argument does not fit; or the changes after `since` cannot be read any more, as in
                 `changes`.
         """
         choices = choices_of(deletes=deletes, before=before, each_commit=each_commit, moves=moves, unchanged=unchanged)

@@ -25,7 +25,7 @@ class LimitedStreamReader(ChangesReader, SupportsTriggerAvailableNow):
     _target: str | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 Spark's name
-        """A limit of Spark's type that tells `latestOffset` whether the limits of the options apply."""
+        """A limit of Spark's type that says to `latestOffset` whether the limits of the options apply."""
         if self._asked.max_bytes is not None:
             return ReadMaxBytes(self._asked.max_bytes)
         return ReadMaxFiles(self._asked.max_instants) if self._asked.max_instants is not None else ReadAllAvailable()

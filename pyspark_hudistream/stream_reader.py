@@ -72,7 +72,7 @@ class ChangesReader(DataSourceStreamReader):
         batch of a change feed is refused then: its deletes and old rows are not known any more.
 
         Raises:
-            InvalidConfigError: the changes behind the start cannot be read any more. Names the first instant that can.
+            InvalidConfigError: the changes after the start cannot be read any more. Names the first instant that can.
             SchemaMismatchError: a column has another type than at the start of the stream.
         """
         since, until = since_of(start, end), end["instant"]

@@ -102,7 +102,7 @@ def erase(
     """Deletes rows, and takes care that no file holds them any more.
 
     The rows are deleted by one commit. Statistics of columns and a record index are deleted, too: they hold keys and
-    values. Then log files are folded into base files, and files whose key range or bloom filter still tells of a key
+    values. Then log files are folded into base files, and files whose key range or bloom filter still contains a key
     are written anew. All older versions of files are cleaned, those of other rows too: earlier snapshots of the table
     are gone afterwards. What readers hold stays for as long as they hold it: pins, and the grace period
     (``hudistream.clean.grace.ms``). What a savepoint holds stays until it is deleted. Can be repeated: it finds the

@@ -43,7 +43,7 @@ def starting_offsets(
     Raises:
         InvalidConfigError: the table records no offsets, and `otherwise` is not given.
         TableNotFoundError: there is no table, and `otherwise` is not given.
-        BatchOrderError: the broker lacks rows that the table lacks, too; the message names their offsets.
+        BatchOrderError: rows are missing in the broker and in the table; the message names their offsets.
     """
     try:
         snapshot = Snapshot.load(HudiTable.open(path, storage_options))

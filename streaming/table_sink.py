@@ -214,7 +214,7 @@ class TableSink:
     def replay(self, rows: Rows) -> BatchSummary:
         """Writes bad rows that were corrected, each once, as one commit.
 
-        The rows come from `read_bad_rows` and keep the two columns that tell their place, ``_hudistream_file`` and
+        The rows come from `read_bad_rows` and keep the two columns that name their place, ``_hudistream_file`` and
         ``_hudistream_row``. Columns of that function that are not the table's are left out. A row that was replayed
         before is passed over, also where the process died between its commit and its record. A row that is bad still is
         put aside anew, as another bad row.
@@ -226,7 +226,7 @@ class TableSink:
             What was written; `skipped` where every row was replayed before.
 
         Raises:
-            InvalidConfigError: the rows do not tell their place.
+            InvalidConfigError: the rows do not name their place.
             HudiError: nothing of it is visible.
         """
         with self._one_batch(), self._watched(None):

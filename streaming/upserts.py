@@ -15,8 +15,8 @@ def as_upserts(rows: Any, *, moved_by: str | Sequence[str]) -> Any:
     ``as_upserts(changes, moved_by="day").writeStream.foreachBatch(HudiSink(other, key="id", partition_by="day"))``
 
     Give the sink no `order_by`, or the one of the table that is followed: the changes come in the order of its commits.
-    Change the rows afterwards, not before: a row that the next table is to lack needs its delete. A filter on a value
-    that changes belongs into the condition (``where``) of the feed, which makes a delete of a row that leaves it.
+    Change the rows afterwards, not before: a row that is not to be in the next table needs its delete. A filter on a
+    value that changes belongs into the condition (``where``) of the feed, which makes a delete of a row that leaves it.
 
     Args:
         rows: a Spark DataFrame, also of a stream, or a `pyarrow.Table`, with ``_change_operation``. Each key may be

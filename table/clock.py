@@ -161,7 +161,7 @@ def next_instant_time(last_instant_time: str | None, epoch_ms: int, zone: str = 
 class InstantClock:
     """Chooses the instant times of a table, for requests and for completions.
 
-    A writer on another machine takes the lock next, and its clock may be behind by `skew_ms`. It must choose a greater
+    A writer on another machine takes the lock next, and its clock may be slow by `skew_ms`. It must choose a greater
     time all the same. So a time is `skew_ms` old before the lock is free again (TimeGeneratorBase).
 
     Attributes:

@@ -1,5 +1,6 @@
 """One micro-batch after another, on the driver.
 
-A new check of a batch before it is planned goes into `agreement.py`; what it tells users into `upkeep_summary.py` or
-`streaming.metrics`. `services.py` starts the services that follow a commit, `service_run.py` beside it runs them.
+A new check of a batch before it is planned goes into `agreement.py`; what users are to know of it into
+`upkeep_summary.py` or `streaming.metrics`. `services.py` starts the services that follow a commit, `service_run.py`
+beside it runs them.
 """

@@ -2,7 +2,7 @@
 
 Spark calls a sink once for a batch, and once more in another run of the query, if it does not know that the batch was
 finished. So a second call within one run comes from the caller's own code: it repeats the first call, or it brings
-another part of the batch. A batch number does not tell which. Each process remembers, for each sink of a table, the
+another part of the batch. A batch number does not say which. Each process remembers, for each sink of a table, the
 frame that it brought to a commit, or found committed.
 """
 
@@ -27,8 +27,8 @@ class Frame:
     Attributes:
         rows: the caller's object, not kept alive.
         plan: a number that frames with an equal analysed plan share (Spark's ``semanticHash``); None: not known.
-        ask_group: tells the job group of the tasks that were asked last; None: not known.
-        ask_mark: tells a mark of the session that frames of one run share; None: there is none.
+        ask_group: gives the job group of the tasks that were asked last; None: not known.
+        ask_mark: gives a mark of the session that frames of one run share; None: there is none.
     """
 
     rows: "weakref.ref[Any]"

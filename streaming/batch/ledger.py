@@ -83,7 +83,7 @@ class BatchLedger:
         return self._merge_active()
 
     def _merge_active(self) -> dict[str, CommittedBatch]:
-        """The entries of the active commits. Commits behind those of the last call are merged into its result."""
+        """The entries of the active commits. Commits after those of the last call are merged into its result."""
         times = tuple(sorted(self._active))
         before, merged = self._merged
         if times[: len(before)] != before:

@@ -116,7 +116,7 @@ class MicroBatchWriter:
         lease: this writer's hold on the table, kept between the batches of a stream.
         lock: the table's lock, taken for moments only.
         progress: how far the batch is.
-        running_listeners: are told of a batch that takes long, in a thread of its own.
+        running_listeners: are called about a batch that takes long, in a thread of its own.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class MicroBatchWriter:
             self.lease.is_busy = False
 
     def _look(self, opens: Callable[[], HudiTable]) -> tuple[HudiTable, int | None, Marks | None]:
-        """The table, the lease's last record, and what instants left behind.
+        """The table, the lease's last record, and the leftovers of instants.
 
         A writer that does not hold the table yet looks for the last two once it does.
         """

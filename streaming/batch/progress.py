@@ -46,7 +46,7 @@ class Progress:
         table: address of the table.
         batch_id: Spark's id, or None.
         batch: how far the batch is; the writer notes it there.
-        listeners: are told with each line, and once more when a batch of which they were told is over.
+        listeners: are called with each line, and once more when a batch of which they heard is over.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ class Recovery:
         self._properties: Mapping[str, str] | None = None  # in the copy of them
 
     def list_marks(self, storage: Storage) -> Marks:
-        """What instants left behind, for `run`; without what this writer is about to delete itself."""
+        """Leftovers of instants, for `run`; without what this writer is about to delete itself."""
         return list_marks(storage, self._cleanup.under_way)
 
     def run(
@@ -126,7 +126,7 @@ class Recovery:
         return found
 
     def _look_behind_rollbacks(self, snapshot: Snapshot) -> None:
-        """Deletes log files that another engine left behind when it rolled back their instant.
+        """Deletes log files that another engine left when it rolled back their instant.
 
         This must happen before an instant can change which files are visible. Each rollback is checked once per
         process. Our own rollbacks are skipped: they name every file that their instant wrote.

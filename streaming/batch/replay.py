@@ -38,7 +38,7 @@ def replay_rows(writer: MicroBatchWriter, table: HudiTable, storage: Storage, ro
         rows: corrected (Arrow), each with its place.
 
     Raises:
-        InvalidConfigError: a row does not tell its place, or two rows tell the same.
+        InvalidConfigError: a row does not name its place, or two rows name the same.
         HudiError: nothing of the rows is visible.
     """
     places = _places_of(rows)

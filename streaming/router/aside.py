@@ -33,7 +33,7 @@ log = get_logger("hudistream.router")
 
 @dataclass(frozen=True)
 class KnownPositions:
-    """Where the sources of a query stood around a batch, as its record tells. None: it is not known.
+    """Where the sources of a query stood around a batch, as its record says. None: it is not known.
 
     Attributes:
         start: before the batch.
@@ -62,8 +62,8 @@ class Waiting:
         query_id: of the streaming query; None outside a stream.
         pieces: its rows, in files.
         error: why it failed.
-        sink_id: the sink whose batch it is; None: an older version does not tell.
-        order: its place among the batches of the table, from 0; -1: an older version does not tell.
+        sink_id: the sink whose batch it is; None: an older version does not say.
+        order: its place among the batches of the table, from 0; -1: an older version does not say.
         positions: where the query's sources stood; None: that is not recorded.
         file_name: of its record; "" before it has one.
     """

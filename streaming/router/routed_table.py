@@ -79,7 +79,7 @@ class RoutedTable(TableSink):
 
         Args:
             gate: lets the services of a few tables run at the same time.
-            is_over: tells whether the streaming query of another writer has ended.
+            is_over: says whether the streaming query of another writer has ended.
         """
         self._writer.services.gate, self._writer.lease.is_over = gate, is_over
 
@@ -142,7 +142,7 @@ def columns_for(
     """Which columns of the batch the table gets.
 
     Raises:
-        InvalidConfigError, SchemaMismatchError: the batch lacks a column that is asked for.
+        InvalidConfigError, SchemaMismatchError: the batch does not have a column that is asked for.
     """
     with arrived.pieces[0].open(storage) as reader:
         arriving = reader.schema  # a batch that waited may have come with other columns than this one

@@ -36,8 +36,9 @@ def carried(task: ArrowTask) -> ArrowTask:
         task: a function of this package, or a partial of one.
 
     Returns:
-        A function that does what `task` does. If the node lacks a module of this package, or has another version of it,
-        the function raises an error instead. `streaming.task.failure.read_failure` reads that error on the driver.
+        A function that does what `task` does. If a module of this package is missing on the node, or has another
+        version of it, the function raises an error instead. `streaming.task.failure.read_failure` reads that error on
+        the driver.
     """
     sent, version, mark, places = by_value(task), VERSION, MARK, PLACE
     lacks, differs = LACKS, DIFFERS

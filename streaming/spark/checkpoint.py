@@ -67,7 +67,7 @@ class QueryCheckpoint:
     def load_start(self, batch_id: int) -> Positions | None:
         """Where the sources stand before a batch.
 
-        Spark writes where a Kafka source began into ``sources/N/0``. Other sources do not tell.
+        Spark writes where a Kafka source began into ``sources/N/0``. Other sources do not say.
         """
         if batch_id > 0:
             if self._last is not None and self._last[0] == batch_id - 1:
@@ -120,7 +120,7 @@ class CheckpointPositions:
 def tell_temporary_checkpoint(query_id: str) -> None:
     """Warns if a query has no ``checkpointLocation``.
 
-    The DataFrame API does not tell where a checkpoint lies. But where none is given, Spark makes one in the temporary
+    The DataFrame API does not say where a checkpoint lies. But where none is given, Spark makes one in the temporary
     folder of the driver's machine (StreamingQueryManager), and the file ``metadata`` in it holds the query's id.
 
     Args:

@@ -62,7 +62,7 @@ def debezium(
         operation (``_change_operation_type``); and ``_hoodie_is_deleted``.
 
     Raises:
-        InvalidConfigError: for an argument that does not fit. An event that cannot be read, or that lacks a value
+        InvalidConfigError: for an argument that does not fit. An event that cannot be read, or that has no value
             because Postgres did not log it, fails the batch, with its topic, partition and offset where they are known.
     """
     if "value" not in frame.columns:

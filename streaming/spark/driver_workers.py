@@ -51,7 +51,7 @@ def collect_rows(rows: DataFrame, most_bytes: int) -> CollectedRows:
         most_bytes: most bytes of all rows (``hudistream.write.driver.max.bytes``).
 
     Raises:
-        InvalidConfigError: there are more bytes, or a worker lacks pyarrow.
+        InvalidConfigError: there are more bytes, or pyarrow is missing on a worker.
         HudiError: a task failed.
     """
     schema = to_arrow_schema(rows.schema)

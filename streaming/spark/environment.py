@@ -121,8 +121,8 @@ def load_environment(spark: SparkSession, options: WriteOptions, storage: Storag
         storage: the table's storage. Each worker looks for the table there.
 
     Raises:
-        InvalidConfigError: workers lack pyarrow or this package, have another version of it, cannot reach the store, or
-            do not see the table that the driver sees. The error names a host.
+        InvalidConfigError: workers have no pyarrow or not this package, have another version of it, cannot reach the
+            store, or do not see the table that the driver sees. The error names a host.
         StorageError: the driver cannot reach the store.
     """
     is_there, asked_s = storage.exists(PROPERTIES_FILE), clock.now_ms() / 1000
@@ -194,7 +194,7 @@ def find_unfit(answers: Sequence[Mapping[str, Any]], version: str, seen: str | N
 
 
 def clocks_off(answers: Sequence[Mapping[str, Any]], asked_s: float, answered_s: float) -> dict[str, float]:
-    """Seconds by which the clocks of hosts are ahead of the driver's, or behind if negative (pure).
+    """Seconds by which the clocks of hosts are ahead of the driver's, or slow if negative (pure).
 
     Args:
         answers: for each task: ``host`` and ``now``, its time in seconds since 1970.
@@ -224,7 +224,7 @@ def _probe(spark: SparkSession, storage: Storage) -> list[dict[str, Any]]:
 
 
 def _name_bare_worker(spark: SparkSession) -> str | None:
-    """The message about a worker that lacks a module, asked without Arrow; None where each has all."""
+    """The message about a worker without a module, asked without Arrow; None where each has all."""
     answered: list[int] = []
 
     def look_around(number: int) -> str | None:

@@ -33,7 +33,7 @@ def split_frame(rows: DataFrame, table: Chooser, splitter: Splitter) -> tuple[li
         The pieces, in the order of the tasks, and the query that the tasks saw; None where they saw none.
 
     Raises:
-        InvalidConfigError: the batch lacks the column.
+        InvalidConfigError: the batch does not have the column.
         HudiError: a task failed.
     """
     if isinstance(table, str) and table not in rows.columns:

@@ -20,8 +20,8 @@ def failure_of(error: Exception, instant_time: str = "") -> HudiError | None:
         instant_time: the commit whose job failed.
 
     Returns:
-        The error as a task raised it. An `InvalidConfigError` if a worker lacks a module. A `TaskFailedError` if a task
-        failed for another reason. None if no task failed: the job was cancelled, or it could not be planned.
+        The error as a task raised it. An `InvalidConfigError` if a module is missing on a worker. A `TaskFailedError`
+        if a task failed for another reason. None if no task failed: the job was cancelled, or it could not be planned.
     """
     text = str(error)
     failed = read_failure(text, instant_time, from_python=isinstance(error, PythonException))
@@ -35,7 +35,7 @@ def failure_of(error: Exception, instant_time: str = "") -> HudiError | None:
 
 
 def diagnose_worker(message: str) -> str | None:
-    """A message about a module that a worker lacks, made from Spark's message; None if that names no module.
+    """A message about a module that is missing on a worker, made from Spark's message; None if that names no module.
 
     Args:
         message: the message of the exception with which a job failed.

@@ -132,7 +132,7 @@ class _Fold:
 
     @property
     def keys(self) -> KeyChanges:
-        """The keys that the file group gets and loses, behind the last of `rows`."""
+        """The keys that the file group gets and loses, after the last of `rows`."""
         return self._fates.changes(self._deletes)
 
     def rows(self, file_slice: FileSlice) -> Iterator[pa.Table]:

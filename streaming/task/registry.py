@@ -108,7 +108,7 @@ def read_values(registry: Registry, column: str, batches: Iterable[pa.RecordBatc
         batches: columns of Spark's Kafka source.
 
     Raises:
-        WorkerError: a value cannot be read; it tells topic, partition and offset.
+        WorkerError: a value cannot be read; it names topic, partition and offset.
     """
     for batch in batches:
         at = batch.schema.get_field_index(column)

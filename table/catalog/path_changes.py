@@ -49,8 +49,8 @@ def written_beyond(timeline: Timeline, until: str) -> str:
 def are_told(timeline: Timeline, since: str, beyond: str = "") -> bool:
     """Whether the active timeline still has an instant, every write after it, and the writes beyond it.
 
-    If one of them was archived, or undone, the timeline cannot tell the changes since: partitions that it brought into
-    the catalog may be gone.
+    If one of them was archived, or undone, the timeline does not have the changes since: partitions that it brought
+    into the catalog may be gone.
 
     Args:
         since: instant time up to which all writes are registered.

@@ -58,7 +58,7 @@ class Registration:
 
     @property
     def serde_parameters(self) -> dict[str, str]:
-        """Properties of the SerDe; they tell Spark how to open the table."""
+        """Properties of the SerDe; they say how Spark is to open the table."""
         read_optimized = "true" if self.is_read_optimized else "false"
         told = {"hoodie.query.as.ro.table": read_optimized, "path": self.location, "serialization.format": "1"}
         return {**self.own_serde, **told}
@@ -150,7 +150,7 @@ def synced_until(one: Registration, time: str, beyond: str | None) -> Registrati
     Args:
         one: the registration.
         time: instant time up to which it is complete; empty: not yet complete.
-        beyond: later writes that it has, as `table.catalog.path_changes.written_beyond` gives them; None: not told.
+        beyond: later writes that it has, as `table.catalog.path_changes.written_beyond` gives them; None: not known.
     """
     told = {LAST_SYNC: time, **({} if beyond is None else {SYNCED_BEYOND: beyond})}
     return replace(one, parameters=MappingProxyType({**one.parameters, **told}))

@@ -180,7 +180,7 @@ class _Sync:
         looks: the table.
         catalog: the catalog.
         everything: lists in any case.
-        beyond: writes of the table behind a pending one, as `written_beyond` gives them.
+        beyond: writes of the table after a pending one, as `written_beyond` gives them.
     """
 
     looks: _Looks

@@ -10,7 +10,7 @@ from table.cli.patience import clear_elapsed
 
 
 class UsageError(Exception):
-    """A command lacks an argument, or two contradict each other."""
+    """An argument of a command is missing, or two contradict each other."""
 
 
 class OutputClosedError(Exception):

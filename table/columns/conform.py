@@ -14,7 +14,7 @@ def conform(rows: pa.Table, schema: pa.Schema, never_null: Collection[str] = ())
         rows: rows with any columns.
         schema: the wanted columns.
         never_null: names of columns that must not be null. A missing boolean column among them is false: the only such
-            column that a batch may lack is ``_hoodie_is_deleted``.
+            column that a batch may be without is ``_hoodie_is_deleted``.
     """
     columns = []
     for field in schema:

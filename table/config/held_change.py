@@ -4,7 +4,7 @@ A conversion holds the table's lease, copies the timeline, and then changes the 
 still before that change, its lease expires, and another writer commits into the timeline that was copied: the change
 would take these commits away. The same holds for a metadata table that was made, and is then named.
 
-So such a process leaves its mark in the properties before it begins, and confirms its lease behind it. Whoever takes
+So such a process leaves its mark in the properties before it begins, and confirms its lease after it. Whoever takes
 the lease removes the mark, before anything else. Both change the properties on a condition (`update_properties`), so
 one of them comes first. In a store without conditions a change may still come late.
 """

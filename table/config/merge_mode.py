@@ -95,11 +95,11 @@ def merge_mode_in(properties: Mapping[str, str]) -> MergeMode | None:
 
 
 def mode_properties(mode: MergeMode | None, *, by_class: bool) -> dict[str, str]:
-    """The properties that tell a mode, in a table of version 8 or 9.
+    """The properties that name a mode, in a table of version 8 or 9.
 
     Args:
         mode: of the table; None where its payload class decides.
-        by_class: whether the payload class tells what ``hoodie.record.merge.mode`` cannot, as in version 8.
+        by_class: whether the payload class says what ``hoodie.record.merge.mode`` cannot, as in version 8.
     """
     if mode is MergeMode.PARTIAL_UPDATE and not by_class:
         named = {_MODE_KEY: "EVENT_TIME_ORDERING", PARTIAL_KEY: IGNORE_DEFAULTS}

@@ -1,7 +1,7 @@
 """The indexes of a metadata table, and what becomes of them (pure; MetadataPartitionType).
 
 The lists of files and the statistics of columns are maintained, and a record index where rows are stored with keys.
-Other indexes are refused: by an index that lacks a write, Hudi reads and writes wrong rows.
+Other indexes are refused: by an index in which a write is missing, Hudi reads and writes wrong rows.
 """
 
 from table.errors import UnsupportedTableError
@@ -25,7 +25,7 @@ def check_maintained(indexes: frozenset[str], *, tells_keys: bool) -> None:
 
     Args:
         indexes: those of the table; none: it has no metadata table.
-        tells_keys: whether a write can tell the record keys that it adds and deletes (`TableConfig.tells_keys`).
+        tells_keys: whether a write can name the record keys that it adds and deletes (`TableConfig.tells_keys`).
 
     Raises:
         UnsupportedTableError: names them, and both ways out.

@@ -190,7 +190,7 @@ class TableConfig:
 
     @property
     def tells_keys(self) -> bool:
-        """Whether a write can tell the keys that it adds and deletes: rows are stored with their keys."""
+        """Whether a write can name the keys that it adds and deletes: rows are stored with their keys."""
         return self.populate_meta_fields
 
     @property
@@ -360,7 +360,7 @@ def _back_up(storage: Storage, data: bytes) -> None:
 def _replace(storage: Storage, changes: Changes, removed: Collection[str]) -> bool:
     """Writes the properties with the changes; not if another process changes them at the same moment.
 
-    A store without conditions cannot tell: there a change of the other process may be lost.
+    A store without conditions does not notice: there a change of the other process may be lost.
 
     Raises:
         FileNotFoundError: the file is not there.

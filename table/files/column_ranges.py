@@ -75,7 +75,7 @@ def ranges_of_file(metadata: pq.FileMetaData, columns: Sequence[str]) -> dict[st
 
     Args:
         metadata: its footer.
-        columns: names of columns without nested ones; a column that the file lacks gets no range.
+        columns: names of columns without nested ones; a column that the file does not have gets no range.
 
     Returns:
         The ranges by column. None where the footer does not bound the values of a column.
@@ -127,8 +127,8 @@ def ranges_of_rows(tables: Iterable[pa.Table], columns: Sequence[str]) -> dict[s
 
     Args:
         tables: the rows (Arrow).
-        columns: names of columns. One that rows lack is null there. One of another type than `is_ranged`, or with a
-            value that cannot be bounded, gets no range.
+        columns: names of columns. One that rows do not have is null there. One of another type than `is_ranged`, or
+            with a value that cannot be bounded, gets no range.
     """
     parts: dict[str, list[ColumnRange]] = {name: [] for name in columns}
     for rows in tables:
@@ -209,7 +209,8 @@ def covers(known: ColumnRange, found: ColumnRange) -> tuple[bool, bool]:
     """Whether a range begins no later than another one, and whether it ends no earlier.
 
     Args:
-        known: the range. A NaN in it, which Hudi tells and earlier versions of this project told, stands for infinity.
+        known: the range. A NaN in it, which Hudi records and earlier versions of this project recorded, stands for
+            infinity.
         found: the other one.
     """
     if found.least is None or found.greatest is None:

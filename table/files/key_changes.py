@@ -32,7 +32,7 @@ class KeyChanges:
 
 
 class KeyFates:
-    """What becomes of the keys of incoming records, told row by row of the file group that they change.
+    """What becomes of the keys of incoming records, given row by row of the file group that they change.
 
     Args:
         keys: of the records (string array without nulls), no key twice.

@@ -54,7 +54,7 @@ def xxh64(data: bytes, seed: int = 0) -> int:
 
 
 def _finish(total: int, rest: bytes) -> int:
-    """Mixes in the bytes behind the last whole stripe."""
+    """Mixes in the bytes after the last whole stripe."""
     at = 0
     while len(rest) - at >= 8:
         (word,) = struct.unpack_from("<Q", rest, at)

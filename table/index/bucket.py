@@ -19,7 +19,7 @@ def bucket_numbers(keys: pa.Array, buckets: int, hash_fields: Sequence[str]) -> 
     Args:
         keys: record keys (string array without nulls).
         buckets: number of buckets.
-        hash_fields: record key fields that are hashed; a key that lacks ``,`` or ``:`` is hashed as a whole.
+        hash_fields: record key fields that are hashed; a key without ``,`` or ``:`` is hashed as a whole.
     """
     hashes = java_hashes(keys) + np.uint32(31)  # a list of one: 31 * 1 + hash
     composite = pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":"))

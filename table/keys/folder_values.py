@@ -1,4 +1,4 @@
-"""The values of partition columns that a partition path tells, and that readers show (pure)."""
+"""The values of partition columns that a partition path contains, and that readers show (pure)."""
 
 from collections.abc import Mapping
 from datetime import date

@@ -61,7 +61,7 @@ class KeyExpressions:
     Attributes:
         record_key: SQL of the key; null or "" if the row has no key.
         partition_path: SQL of the path; null if the row has no valid path, for example because a text is not a date.
-        rules: the rules behind the SQL, for engines without SQL.
+        rules: the rules that the SQL stands for, for engines without SQL.
         key_column: the column whose values are the record keys, unchanged; None if there is none.
     """
 
@@ -255,7 +255,7 @@ def check_keys_keep_their_types(config: TableConfig, batch: pa.Schema, table: pa
 
 
 def check_fields(config: TableConfig, schema: pa.Schema) -> None:
-    """Refuses a batch that lacks columns of the record key, the partition path or the order.
+    """Refuses a batch without columns of the record key, the partition path or the order.
 
     Raises:
         InvalidConfigError: names the option, the missing column, and the columns of the batch.

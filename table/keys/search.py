@@ -16,7 +16,7 @@ class KeyCount:
 
     Attributes:
         rows: rows that have one.
-        unsure: rows whose key cannot be told: it is null or empty, or the columns that make it are missing.
+        unsure: rows whose key is not known: it is null or empty, or the columns that make it are missing.
     """
 
     rows: int = 0

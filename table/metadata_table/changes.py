@@ -42,7 +42,7 @@ class FileChanges:
         return any(self.added.values()) or any(self.deleted.values())
 
     def encode(self) -> list[tuple[bytes, bytes]]:
-        """The keys and values that tell the lists of files about it, ascending by key.
+        """The records about it for the lists of files, ascending by key.
 
         A commit names its partition paths in the record of all partition paths. A clean does not.
 

@@ -196,7 +196,7 @@ class _Form(NamedTuple):
     Attributes:
         head: the fields before the type of a record: meta columns, all null, and an empty key.
         before: the fields between the type of a record and its statistics, all null.
-        behind: the fields behind the statistics, all null.
+        behind: the fields after the statistics, all null.
         wrappers: names of the wrappers, in the order of their union's branches.
         has_type: whether the statistics have room for a type.
     """
@@ -273,7 +273,7 @@ def _two_complement(number: int) -> bytes:
 
 
 def newest_values(values: Sequence[Value]) -> Sequence[Value]:
-    """The values behind the last delete of a key.
+    """The values after the last delete of a key.
 
     Args:
         values: what the layers of a slice say of the key, oldest first.

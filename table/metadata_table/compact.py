@@ -170,7 +170,7 @@ def _has_decided(storage: Storage, timeline: Timeline) -> bool:
 
 
 def choose_time(own: Timeline, timeline: Timeline) -> str:
-    """The time of a compaction: behind all that it merges, and never that of an action of the table (pure).
+    """The time of a compaction: after all that it merges, and never that of an action of the table (pure).
 
     In layout 2 it is the completion time of the last delta commit, which stays on top of it. An action that begins
     later has a later time. Layout 1 has no completion times. So the compaction comes before each action that is still

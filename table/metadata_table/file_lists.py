@@ -77,7 +77,7 @@ def load_file_lists(storage: Storage, known: Iterable[str]) -> FileLists:
         known: times of the writes that the caller has seen completed; the metadata table must know them.
 
     Raises:
-        UnsupportedTableError: the lists may lack files, or have a form that is not known here.
+        UnsupportedTableError: the lists may be incomplete, or have a form that is not known here.
         CorruptFileError: a file is damaged.
         StorageError: the store fails.
     """
@@ -108,7 +108,7 @@ def read_lists(own: MetadataTable, found: FileSlice, committed: CommittedInstant
 
 
 def check_knows(timeline: Timeline, known: Iterable[str]) -> None:
-    """Refuses a metadata table that lacks a write: a writer may have ignored it.
+    """Refuses a metadata table in which a write is missing: a writer may have ignored it.
 
     Earlier writes than the first on its timeline were listed when it was made, or are archived there.
 
@@ -156,8 +156,8 @@ Failures = (UnsupportedTableError, CorruptFileError, StorageError, FileNotFoundE
 def tell_not_used(event: str, table: str, error: Exception) -> None:
     """Logs that a reader asks the store instead of the metadata table.
 
-    A metadata table that is behind, or that has what is not read here, is nothing to look at. One that is damaged is:
-    each reader pays for it, and a writer drops it.
+    A metadata table that is out of date, or that has what is not read here, is nothing to look at. One that is damaged
+    is: each reader pays for it, and a writer drops it.
 
     Args:
         event: name of the event.

@@ -24,7 +24,7 @@ def read_ranges(storage: Storage, files: Mapping[str, Mapping[str, int]], column
     Args:
         storage: of the table.
         files: partition path -> names with sizes in bytes.
-        columns: names of columns; one that a base file lacks gets no range there.
+        columns: names of columns; one that a base file does not have gets no range there.
 
     Raises:
         UnsupportedTableError: a file is damaged or gone, has a form that is not known here, or a footer without bounds.

@@ -38,7 +38,8 @@ def load_statistics(storage: Storage, config: TableConfig) -> Statistics:
 
 
 def check_is_global(storage: Storage) -> None:
-    """Refuses a record index with a record for each partition path and key, as Hudi makes from 1.1 on if it is told.
+    """Refuses a record index with a record for each partition path and key, as Hudi makes from 1.1 on if an option says
+    so.
 
     Args:
         storage: of the table. Versions before 9 define no record index: theirs is global.

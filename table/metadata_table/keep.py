@@ -158,7 +158,7 @@ class _NewRecords:
 def _new_locations(
     storage: Storage, config: TableConfig, changes: FileChanges, time: str, *, is_checked: bool
 ) -> tuple[TableConfig, NewLocations | None]:
-    """What the action adds to the record index. An index that would lack a key is dropped.
+    """What the action adds to the record index. An index in which a key would be missing is dropped.
 
     Args:
         storage: of the table.
@@ -184,7 +184,8 @@ def _new_locations(
 def _new_statistics(
     storage: Storage, config: TableConfig, changes: FileChanges, known: Statistics | None
 ) -> tuple[Statistics | None, NewStatistics | None]:
-    """The statistics that the table keeps, and what the action adds to them. Those that would lack a file are dropped.
+    """The statistics that the table keeps, and what the action adds to them. Those in which a file would be missing are
+    dropped.
 
     Args:
         storage: of the table.

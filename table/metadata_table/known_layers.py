@@ -75,7 +75,7 @@ class KnownLayer:
 
 @dataclass(frozen=True)
 class OpenLayer:
-    """As `KnownLayer`, with values that were not told apart: that takes as long as to find a few keys.
+    """As `KnownLayer`, with values that were not decoded: that takes as long as to find a few keys.
 
     Attributes:
         keys: of the records.
@@ -94,7 +94,7 @@ class OpenLayer:
         return Hits(keys, numbers.astype(np.int64), values, self.schema)
 
     def known(self) -> KnownLayer:
-        """With values that are told apart.
+        """With decoded values.
 
         Raises:
             CorruptFileError: a key is empty.

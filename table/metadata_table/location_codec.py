@@ -97,7 +97,7 @@ def _record(value: Value) -> dict[str, Any]:
 
 
 def newest_location(values: Sequence[Value], version: int) -> bytes | None:
-    """The record of a key behind all that the layers of a slice say of it, oldest first; None: it was deleted.
+    """The record of a key after all that the layers of a slice say of it, oldest first; None: it was deleted.
 
     Args:
         values: what the layers say.

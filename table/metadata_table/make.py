@@ -1,7 +1,7 @@
 """Makes a metadata table for a table that has none: lists of its files, from one listing, and statistics of columns.
 
 Its writer has the table alone, and no action is pending. The property comes last: until then nothing reads the lists.
-An action that begins meanwhile may not know of them. So the timeline is listed again behind the property, and the new
+An action that begins meanwhile may not know of them. So the timeline is listed again after the property, and the new
 metadata table is dropped if anything has begun.
 """
 

@@ -180,8 +180,8 @@ class SeenRecordIndex:
             timeline: of the table, listed later than the index was seen.
 
         Raises:
-            UnsupportedTableError: a write was completed in between, or by a writer that told the index nothing; or the
-                index has no files.
+            UnsupportedTableError: a write was completed in between, or by a writer that did not update the index; or
+                the index has no files.
         """
         check_knows(self.timeline, timeline.committed_times)
         check_compactions(self.timeline)

@@ -53,7 +53,7 @@ def indexed_columns(schema: pa.Schema, *, is_typed: bool) -> dict[str, pa.DataTy
 
 
 def ranged_columns(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
-    """The columns whose ranges a write tells; none where the table keeps no statistics.
+    """The columns whose ranges a write records; none where the table keeps no statistics.
 
     Args:
         config: the table's properties.
@@ -117,10 +117,10 @@ class NewStatistics:
 
 
 def agree_columns(kept: Statistics, schema: pa.Schema, before: pa.Schema | None) -> dict[str, pa.DataType]:
-    """The columns that have statistics behind a commit, with their types.
+    """The columns that have statistics after a commit, with their types.
 
     A column that the commit adds gets statistics in the files of the commit. Hudi takes it for null in all files whose
-    statistics lack it, and in earlier files it is.
+    statistics do not have it, and in earlier files it is.
 
     Args:
         kept: which statistics the table keeps.

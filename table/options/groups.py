@@ -95,8 +95,8 @@ class LogFileSettings(Settings):
         block_format: form of the rows in data blocks.
         block_bytes: size from which rows go into the next data block.
         file_bytes: size from which blocks go into the next log file.
-        record_positions: whether blocks tell the positions of the rows that they change, in tables of versions 8 and 9:
-            Hudi's readers then compare no keys. They are not known with a bucket index.
+        record_positions: whether blocks contain the positions of the rows that they change, in tables of versions 8 and
+            9: Hudi's readers then compare no keys. They are not known with a bucket index.
     """
 
     block_format: LogBlockFormat = option(LogBlockFormat.AVRO, OneOf(LogBlockFormat, what="block format"))

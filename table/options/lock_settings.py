@@ -94,7 +94,7 @@ class LockSettings(Settings):
         storage_validity_s: seconds that a lock in ``.hoodie/.locks`` is valid after it was taken or renewed.
         storage_renewal_s: seconds between two renewals.
         filesystem_path: folder of the file ``lock``; None: the table's ``.hoodie``.
-        filesystem_expiry_min: minutes after which the file ``lock`` counts as left behind; 0: never.
+        filesystem_expiry_min: minutes after which the file ``lock`` counts as abandoned; 0: never.
         filesystem_schemes: further schemes of which it is known that they create a file only if it is absent.
         zookeeper_url: servers as ``host:port``, separated by commas.
         zookeeper_port: not read by Hudi; it may repeat the port of ``zookeeper_url``.

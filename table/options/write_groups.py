@@ -334,8 +334,8 @@ class SchemaSettings(Settings):
 
     Attributes:
         mode: ``strict``: the table's columns; ``add``: new columns are added; ``reconcile``: as ``add``, and columns
-            that the batch lacks are null.
-        fill_missing: columns that the batch lacks are null, whatever the mode.
+            that the batch does not have are null.
+        fill_missing: columns that the batch does not have are null, whatever the mode.
         numbers_to_text: whether a column of numbers becomes text for good if a batch has text there, as in Hudi.
         integers_to_floats: whether a column of integers becomes one of floats for good if a batch has floats there, as
             in Hudi. Else floats that are whole, up to 2^53 (float: 2^24), become integers, and others are refused.
@@ -416,7 +416,7 @@ class SinkSettings(Settings):
         checkpoint_location: the query's ``checkpointLocation``. With it, commits record where the sources stood, so
             that another query can go on there. Spark Connect needs it, because a query's id cannot be asked for there.
         sensitive: parts of keys whose values no log and no error shows, beside those that are never shown.
-        commits_empty: whether a batch without rows is a commit, which tells how far the sources were read.
+        commits_empty: whether a batch without rows is a commit, which records how far the sources were read.
     """
 
     id: str = option(DEFAULT_SINK_ID, Text())

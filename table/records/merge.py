@@ -161,7 +161,7 @@ def decide_merge(
 ) -> MergeOutcome:
     """Decides which record wins if a stored row and an incoming record share a key. Arguments as for `merge_rows`.
 
-    Only the ordering columns of the stored rows are read; partial updates read all columns. Incoming records that lack
+    Only the ordering columns of the stored rows are read; partial updates read all columns. Incoming records without
     columns get them from the stored row.
     """
     hit = np.flatnonzero(found >= 0)
@@ -231,7 +231,7 @@ def _gathered(rows: pa.Table, positions: Positions) -> pa.Table:
 def newer_than_stored(stored: pa.Table, incoming: pa.Table, rules: MergeRules) -> Flags:
     """For each pair of rows, whether the incoming record is as new as the stored one, or newer.
 
-    Several fields are compared one after another, as far as they are equal (ArrayComparable). A stored row that lacks
+    Several fields are compared one after another, as far as they are equal (ArrayComparable). A stored row without
     one of its values is the older one.
     """
     if not rules.compares:
@@ -271,7 +271,7 @@ def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
         rows: with ``_hoodie_record_key``, and ``_hudistream_arrival`` (int64), which orders records with equal ordering
             values; without this column, the rows are in order of arrival.
         rules: by event time, the record with the greatest ordering value stays, and the last one of equals; by commit
-            time, the last record stays. Partial records, and records that lack columns, are merged two by two.
+            time, the last record stays. Partial records, and records without some columns, are merged two by two.
 
     Returns:
         The records that stay, in order of arrival.

@@ -1,4 +1,4 @@
-"""Records that lack some of their columns, and which columns they have (pure; SparkRecordMergingUtils).
+"""Records without some of their columns, and which columns they have (pure; SparkRecordMergingUtils).
 
 A table of such records has a column of bits: bit n says whether the record has the n-th column of the table. A table
 without this column holds whole records.
@@ -36,7 +36,7 @@ def present_column(names: Sequence[str], present: Collection[str] | None, count:
 
 
 def completed(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
-    """The newer record of each pair, with the columns that it lacks from the older one.
+    """The newer record of each pair, with the columns that it does not have from the older one.
 
     Args:
         old: the records of the pairs that arrived first; without the column of bits they are whole.

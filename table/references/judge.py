@@ -1,7 +1,7 @@
 """Tells a stray data file from the others (pure). Archival, check, repair and readers decide by these rules.
 
 A stray is a file of an instant whose outcome is known and whose commit, if there is one, does not name it. Deletion
-needs proof: a file of which no record tells is no stray. A commit that deletes the files of its own failed attempts
+needs proof: a file that no record names is no stray. A commit that deletes the files of its own failed attempts
 needs no more than its write stats (`delete_strays`).
 """
 
@@ -28,7 +28,7 @@ class Claim(Enum):
 
 @dataclass(frozen=True)
 class Records:
-    """What timeline and archive tell of the instants that wrote files.
+    """What timeline and archive say of the instants that wrote files.
 
     Attributes:
         committed: the instants that readers count.
@@ -59,7 +59,7 @@ def judge(path: str, time: str, records: Records) -> Claim:
     Args:
         path: path of the base file, or of a log file, relative to the table.
         time: the instant that wrote the base file, or blocks of the log file.
-        records: what timeline and archive tell.
+        records: what timeline and archive say.
     """
     if path in records.named.get(time, ()) or path in records.decided.get(time, ()):
         return Claim.WANTED

@@ -118,7 +118,7 @@ def delete_rolled_back_elsewhere(table: HudiTable, times: Collection[str]) -> tu
 
     Without markers (``hoodie.rollback.using.markers=false``) Hudi looks for log files by the workload profile of the
     inflight file, which ours does not have. So every partition is looked at, whatever the rollback names. The name of a
-    log file of ours tells its instant. The file is deleted only if its blocks say the same.
+    log file of ours names its instant. The file is deleted only if its blocks say the same.
 
     Args:
         table: the table; nothing of the instants is being written any more.

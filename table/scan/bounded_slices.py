@@ -56,7 +56,7 @@ def slice_guarantee(
 def _is_bounded(found: ColumnRange) -> bool:
     """Whether a range bounds the values of its file.
 
-    Hudi tells a file without bounds in its footer as one of nulls alone. So nulls alone bound nothing.
+    Hudi records a file without bounds in its footer as one of nulls alone. So nulls alone bound nothing.
     """
     return found.values == 0 or (found.least is not None and found.greatest is not None)
 

@@ -2,8 +2,8 @@
 
 Arrow passes over a row group whose bounds contradict a condition. No footer counts NaN, and ``[3.0, NaN, 3.0]`` has the
 bounds 3.0 and 3.0: Arrow takes them for a guarantee of all rows, and ``f != 3.0`` loses a row. Bounds do not say either
-which zeros a chunk has, and `isin` tells them apart. So where a condition can be true for a NaN or a zero, a row group
-stays if the condition can be true for its bounds, or for these values beside its other columns.
+which zeros a chunk has, and `isin` distinguishes them. So where a condition can be true for a NaN or a zero, a row
+group stays if the condition can be true for its bounds, or for these values beside its other columns.
 """
 
 import math
@@ -156,7 +156,7 @@ def unseen_groups(
 def counts_right(predicate: Predicate | None, fragment: ds.ParquetFileFragment, schema: pa.Schema) -> bool:
     """Whether Arrow may count the rows of a row group by bounds: no float of the condition can be NaN, or be all zeros.
 
-    Of zeros it takes the bound for the value of each row, and `isin` tells the signs apart.
+    Of zeros it takes the bound for the value of each row, and `isin` distinguishes the signs.
 
     Args:
         predicate: the condition; None: all rows.

@@ -23,7 +23,7 @@ def is_kept_request_time(snapshot: Snapshot, time: str, asked: str) -> bool:
         asked: the user's times, for the error.
 
     Raises:
-        InvalidConfigError: it cannot be told which commits the time stands for.
+        InvalidConfigError: it is not known which commits the time stands for.
         CorruptFileError: a file of the archive is damaged.
     """
     if not _was_upgraded(snapshot.config):

@@ -46,7 +46,7 @@ class FoundBlock:
 
     @property
     def columns(self) -> frozenset[str] | None:
-        """The columns of its records, if they lack some (IS_PARTIAL); None if they have all."""
+        """The columns of its records, if some are missing (IS_PARTIAL); None if they have all."""
         if self.shell.header.get(Header.IS_PARTIAL, "").lower() != "true":
             return None
         try:
@@ -165,7 +165,8 @@ def log_schema(schema: pa.Schema, *, partial: bool = False) -> pa.Schema:
 
     Args:
         schema: the columns wanted.
-        partial: whether records may lack columns. If so, a last column names the columns that each record has.
+        partial: whether records may be without some columns. If so, a last column names the columns that each record
+            has.
     """
     extra = [pa.field(REMOVES_COLUMN, pa.bool_())]
     if DELETE_MARKER not in schema.names:

@@ -75,7 +75,7 @@ class LogRecords:
 
     @property
     def are_held_whole(self) -> bool:
-        """Whether all records are in memory, and no record lacks columns."""
+        """Whether all records are in memory, and each record has all columns."""
         return self.rest is None and all(PRESENT_COLUMN not in rows.column_names for rows in self.held)
 
 
@@ -164,7 +164,7 @@ def load_records(storage: Storage, file_slice: FileSlice, reading: SliceReading)
 
 
 def _check_partial(blocks: Iterable[FoundBlock], rules: MergeRules) -> None:
-    """Refuses records that lack columns, if the table does not define how to merge them.
+    """Refuses records without some columns, if the table does not define how to merge them.
 
     Raises:
         UnsupportedTableError: there are such records.

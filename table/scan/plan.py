@@ -208,7 +208,7 @@ def load_read_schema(snapshot: Snapshot) -> tuple[pa.Schema | None, pa.Schema]:
 
     Returns:
         The columns as stored, without meta columns, or None where nothing was written. And the columns as they are
-        read: meta columns first, all nullable, because a column that an older file lacks is read as null.
+        read: meta columns first, all nullable, because a column that an older file does not have is read as null.
     """
     stored = snapshot.load_schema()
     return stored, relaxed(with_meta_columns(stored) if stored is not None else pa.schema(META_FIELDS))

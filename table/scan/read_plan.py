@@ -184,7 +184,7 @@ def reads_as(stored: pa.Schema, wanted: pa.Schema) -> bool:
 
     Args:
         stored: the file's columns.
-        wanted: the columns to be read; a column that the file lacks is read as null.
+        wanted: the columns to be read; a column that the file does not have is read as null.
     """
     for field in wanted:
         if stored.names.count(field.name) > 1:

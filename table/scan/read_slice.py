@@ -51,7 +51,8 @@ def read_slice(context: SliceContext, found: FileSlice, schema: pa.Schema) -> It
     Args:
         context: of the snapshot.
         found: the slice, of `FileGroup.merged_slice`.
-        schema: the columns wanted, with the table's types (Arrow, all nullable); a column that a file lacks is null.
+        schema: the columns wanted, with the table's types (Arrow, all nullable); a column that a file does not have is
+            null.
 
     Raises:
         UnsupportedTableError: a log file has a block that is not supported.

@@ -135,7 +135,7 @@ class Scan(GivesFrames, ShownInNotebooks):
         """All rows in memory.
 
         Returns:
-            Columns with the table's types, all nullable. A column that an older file lacks is null.
+            Columns with the table's types, all nullable. A column that an older file does not have is null.
 
         Raises:
             HudiError: as `plan`; CorruptFileError where a file cannot be decoded.

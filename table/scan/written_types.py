@@ -36,7 +36,7 @@ def find_written_types(
 
     Returns:
         Instant time -> those columns with the types in the files; None where the commit's schema is not found. A column
-        that a file lacks is none of them.
+        that a file does not have is none of them.
     """
     present = pa.schema([field for field in columns if field.name not in META_COLUMNS and _may_be_wider(field.type)])
     if not len(present) or not times:
@@ -69,7 +69,7 @@ def search_schemas(
 
     Args:
         times: of the commits, ascending.
-        present: the columns in question as they are now, behind the last commit.
+        present: the columns in question as they are now, after the last commit.
         load: loads one commit; None where it is not known.
         before: a write that is not later than the first commit; None: none is known.
     """

@@ -3,12 +3,12 @@
 There are three modes:
 
 - ``strict``: the batch has the table's columns, neither more nor fewer, of the same types.
-- ``add``: new columns are added, at any depth, and types widened; columns that the batch lacks are refused.
-- ``reconcile``: as ``add``, but columns that the batch lacks are null.
+- ``add``: new columns are added, at any depth, and types widened; columns that the batch does not have are refused.
+- ``reconcile``: as ``add``, but columns that the batch does not have are null.
 
-In every mode a batch may lack the boolean column ``_hoodie_is_deleted``. Such a batch deletes no rows. In every mode
-columns of nulls without a type of their own are taken where the table knows the type, and columns of milliseconds take
-microseconds.
+In every mode a batch may be without the boolean column ``_hoodie_is_deleted``. Such a batch deletes no rows. In every
+mode columns of nulls without a type of their own are taken where the table knows the type, and columns of milliseconds
+take microseconds.
 
 A column is also taken whose type is not the table's, if the table's type may hold all its values: floats for integers,
 and decimals and integers for decimals. Which values fit is seen where the rows are cast (`table.columns.cast`).
@@ -123,7 +123,7 @@ class _Differences:
     found: list[str] = field(default_factory=list)
 
     def note_missing(self, column: pa.Field, full: str) -> None:
-        """Notes a column that the batch lacks."""
+        """Notes a column that the batch does not have."""
         if not column.nullable:
             self.found.append(f"column {full!r} is missing and must not be null: select it")
         elif full in self.key_fields:
@@ -150,7 +150,7 @@ def evolve_schema(  # noqa: PLR0913 one parameter per rule; all but the first th
         batch: the batch's columns. If the metadata has `NO_ROWS`, new columns without a type of their own are left out.
         table: the table's columns without meta columns; None if no rows were written yet.
         mode: one of `SCHEMA_MODES`.
-        fill_missing: whether columns that the batch lacks are null, whatever the mode.
+        fill_missing: whether columns that the batch does not have are null, whatever the mode.
         key_fields: columns of the record key. Their values are never null.
         ordering_fields: columns that order records of one key. Their numbers never become text.
         numbers_to_text: whether a column of numbers becomes text for good if the batch has text there.

@@ -72,7 +72,7 @@ class TableService(Protocol[PlanT]):
 
     @property
     def follows_commits(self) -> bool:
-        """Whether it tells others of each commit, so that it must run after the last one, too.
+        """Whether it informs others of each commit, so that it must run after the last one, too.
 
         Other services may leave a commit to the next run: what is due then is due still.
         """

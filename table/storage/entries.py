@@ -1,4 +1,4 @@
-"""What a backend of fsspec tells of a file, as a listing entry (pure)."""
+"""What a backend of fsspec says of a file, as a listing entry (pure)."""
 
 from collections.abc import Mapping
 from datetime import datetime

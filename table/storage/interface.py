@@ -404,7 +404,7 @@ class Storage(VersionedFiles, ABC):
 
     @abstractmethod
     def open_copy(self, source: str, ranges: Sequence[ByteRange], path: str, stage: Stage | None = None) -> OutputFile:
-        """A new file that begins with bytes of another file, open for writing behind them.
+        """A new file that begins with bytes of another file, open for writing after them.
 
         The store moves the bytes as little as it can: by reference, within the kernel, or within the object store.
 
@@ -415,7 +415,7 @@ class Storage(VersionedFiles, ABC):
             stage: as in `open_output`.
 
         Raises:
-            StorageError: when the store fails, or a range ends behind the end of the source.
+            StorageError: when the store fails, or a range ends beyond the end of the source.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""A local file that begins with bytes of another file: a thread copies them while the caller writes behind them.
+"""A local file that begins with bytes of another file: a thread copies them while the caller writes after them.
 
 The end of the copied bytes is known before they are copied. So one core encodes rows while the kernel copies on
 another.
@@ -30,10 +30,10 @@ def copy_into(sink: BinaryIO, source: str, ranges: Sequence[ByteRange], name: st
         name: name of the other file in error messages.
 
     Returns:
-        The new file, open for writing behind the copied bytes. Its `close` raises the error of a failed copy.
+        The new file, open for writing after the copied bytes. Its `close` raises the error of a failed copy.
 
     Raises:
-        OSError: the other file does not exist, or a range ends behind its end.
+        OSError: the other file does not exist, or a range ends beyond its end.
     """
     pieces = joined_ranges(ranges)
     file = open(source, "rb")  # noqa: SIM115 the thread closes it

@@ -105,7 +105,7 @@ def _folder_of(address: str) -> str:
 def one_spelling(address: str) -> str:
     """One spelling for the address of a storage (`Storage.base_uri`), so that two of them can be compared.
 
-    Symbolic links are resolved. Two stores with the same names of buckets are not told apart.
+    Symbolic links are resolved. Two stores with the same names of buckets are not distinguished.
     """
     scheme, found, place = address.partition("://")
     return f"{_SCHEMES.get(scheme, scheme)}://{place.rstrip('/')}" if found else os.path.realpath(address)

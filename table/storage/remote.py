@@ -109,7 +109,7 @@ class FsspecStorage(Storage):
             call: gets the backend and the path's address there.
 
         Raises:
-            FileNotFoundError, FileExistsError: unchanged, because they are answers; but a file that is created lacks
+            FileNotFoundError, FileExistsError: unchanged, because they are answers; but a file that is created misses
                 nothing but its bucket.
             StorageError: for every other error; it names the bucket, the endpoint and the identity that was sent.
         """

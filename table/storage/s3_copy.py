@@ -27,7 +27,7 @@ def read_blocks(ask: Ask, source: str, piece: ByteRange) -> Iterator[bytes]:
         piece: the bytes to read.
 
     Raises:
-        StorageError: when the store refuses, or the piece ends behind the end of the file.
+        StorageError: when the store refuses, or the piece ends beyond the end of the file.
     """
     stop = piece.start + piece.length
     for start in range(piece.start, stop, _READ_BYTES):

@@ -1,7 +1,7 @@
 """Which data files the commits of a table name, and with which size: what must be on the store.
 
 A write stat of a commit is the only record that says that a file exists. A listing alone shows what is left, and
-cannot tell an older version of a file group from the newest one.
+cannot distinguish an older version of a file group from the newest one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

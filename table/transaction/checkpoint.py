@@ -219,10 +219,10 @@ def already_committed(
 
 
 def _check_same_end(last: CommittedBatch, sink_id: str, planned: Positions | None) -> None:
-    """Refuses a query whose checkpoint and whose last commit tell different things of one batch.
+    """Refuses a query whose checkpoint and whose last commit say different things of one batch.
 
     Args:
-        planned: positions after the last batch by the checkpoint; None: it does not tell.
+        planned: positions after the last batch by the checkpoint; None: it does not say.
 
     Raises:
         BatchOrderError: names the offsets between the two.

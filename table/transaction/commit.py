@@ -88,7 +88,7 @@ def begin_commit(
 
     Raises:
         CommitConflictError: another write is pending although this writer holds the table alone, or a later compaction
-            is pending. Nothing is left behind.
+            is pending. Nothing is left.
     """
     storage = snapshot.storage
     _check_compactions(snapshot.timeline, clock.format_instant_time(clock.now_ms(), snapshot.config.timezone))
@@ -331,8 +331,8 @@ def carry_out_commit(
 
     First the instant is fenced, so that no task can publish another file of it. Then the files that failed attempts
     left are deleted. Only then the completed file is created. So no stray file ever stands beside a commit. Before it,
-    the metadata table is told, if the table has one: nothing takes the commit back any more. Plans of other engines'
-    clusterings that were made since the decision, and lack the commit, are withdrawn before it (rule 17).
+    the metadata table is updated, if the table has one: nothing takes the commit back any more. Plans of other engines'
+    clusterings that were made since the decision, and do not contain the commit, are withdrawn before it (rule 17).
 
     Args:
         end: the decision.

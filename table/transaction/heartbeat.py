@@ -1,8 +1,8 @@
 """Heartbeats: a file whose modification time says that an instant's writer is alive (HoodieHeartbeatClient).
 
-Hudi's file is empty. Ours names the writer, so that a stream that was killed and started again is told from a second
-stream. It also holds the instant time from which on the writer may not have seen commits (`decode_sight`): archival
-keeps these commits on the active timeline.
+Hudi's file is empty. Ours names the writer, so that a stream that was killed and started again is distinguished from a
+second stream. It also holds the instant time from which on the writer may not have seen commits (`decode_sight`):
+archival keeps these commits on the active timeline.
 """
 
 import json

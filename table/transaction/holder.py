@@ -25,7 +25,7 @@ class Holder:
 
     @property
     def has_expired(self) -> bool:
-        """Whether a writer left the lease behind."""
+        """Whether the lease has a holder that is not alive any more."""
         return self.record is not None and self.record.identity is not None and not self.is_alive
 
 

@@ -79,10 +79,10 @@ def may_take_over(
     Args:
         holder: the record of the holder; None if no writer ever held the table.
         me: the writer that wants the table.
-        age_ms: tells how long ago an owner gave a sign; for None, how long ago any other writer gave one.
+        age_ms: says how long ago an owner gave a sign; for None, how long ago any other writer gave one.
         expiry_ms: how long a lease lasts.
         granularity_ms: as of `still_counts`.
-        is_over: tells whether the streaming query of a writer in this process has ended.
+        is_over: says whether the streaming query of a writer in this process has ended.
     """
     if holder is None or holder.is_released:
         return True
@@ -112,7 +112,7 @@ class Lease:
         owner: this writer's identity, different for each writer.
         is_busy: whether a batch is under way.
         is_shared: whether other writers hold the table, too (`table.transaction.membership`).
-        is_over: tells whether the streaming query of another writer in this process has ended.
+        is_over: says whether the streaming query of another writer in this process has ended.
     """
 
     def __init__(self, storage: Storage, settings: HeartbeatSettings) -> None:
@@ -232,7 +232,7 @@ class Lease:
             raise StorageError(f"it is not known who holds the lease of {address!r}: {error}") from error
 
     def _sweep_signs(self) -> None:
-        """Deletes signs of life that writers left behind long ago."""
+        """Deletes signs of life that writers left long ago."""
         times = list_signs(self._storage)
         for owner, modified_ms in times.items():
             if times.get(self.owner, 0) - modified_ms > _FORGOTTEN_AFTER * self._settings.expiry_ms:

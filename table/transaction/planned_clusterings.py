@@ -63,7 +63,7 @@ def load_clustered(snapshot: Snapshot, apart_from: str | None = None) -> dict[tu
 
 
 def withdraw_clusterings(snapshot: Snapshot, end: EndRecord) -> None:
-    """Withdraws the clusterings whose plans lack the files of a commit that is decided, and not yet visible.
+    """Withdraws the clusterings whose plans do not contain the files of a commit that is decided, and not yet visible.
 
     An engine that planned since the decision did not see the commit, which cannot give way any more. To carry out such
     a plan would lose its rows. If the engine is carrying it out, it does not find its instant at the end.

@@ -1,4 +1,4 @@
-"""Signs of life: files that only their owners touch. The store's modification times tell their age.
+"""Signs of life: files that only their owners touch. The store's modification times give their age.
 
 ::
 

@@ -15,7 +15,7 @@ SliceTimes = Callable[[Iterable[str], Sequence[str], CompletedAt], list[str | No
 def slices_by_name(base_times: Iterable[str], log_times: Sequence[str], completed_at: CompletedAt) -> list[str | None]:  # noqa: ARG001 as `SliceTimes`
     """Layout 1: the name of a log file holds the time of its slice.
 
-    Every log file counts, because several instants write blocks to it. Only its reader can tell which blocks count.
+    Every log file counts, because several instants write blocks to it. Only its reader knows which blocks count.
     """
     return list(log_times)
 

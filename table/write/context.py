@@ -92,11 +92,11 @@ class Attempt:
 
     Args:
         write_token: token of this attempt; its first part is the number of the task.
-        most_told_bytes: of the keys that it may tell; None: as a task of a batch.
+        most_told_bytes: of the keys that it may record; None: as a task of a batch.
 
     Attributes:
         write_token: token of this attempt.
-        most_told_bytes: of the keys that it may tell.
+        most_told_bytes: of the keys that it may record.
         task: number of the task in sequence numbers.
         flushes: files of this attempt that are being flushed to the disk.
     """
@@ -117,7 +117,8 @@ class Attempt:
         return first
 
     def may_tell(self, keys: KeyChanges) -> bool:
-        """Whether the attempt may tell keys, beside those that it has told: the driver bounds what each task sends.
+        """Whether the attempt may record keys, beside those that it has recorded: the driver bounds what each task
+        sends.
 
         Args:
             keys: what a file group gets and loses.
@@ -145,8 +146,8 @@ class WriteContext:
             (``hoodie.merge.allow.duplicate.on.inserts``).
         combine_before_insert: whether the records of one key are merged within the batch
             (``hoodie.combine.before.insert``).
-        ranged: columns whose least and greatest values write stats tell, for the statistics of a metadata table.
-        tells_keys: whether write stats tell the keys that a file group gets and loses, for a record index.
+        ranged: columns whose least and greatest values write stats record, for the statistics of a metadata table.
+        tells_keys: whether write stats name the keys that a file group gets and loses, for a record index.
         has_unique_keys: whether a key is looked up in the whole table, so that it is nowhere else.
         change_files: how change files are written beside base files that continue others; None: none are.
     """
@@ -172,7 +173,7 @@ class WriteContext:
         return str(BaseFileName(bucket.file_id, write_token, self.instant_time))
 
     def ranges_of(self, summary: BaseFileSummary) -> Ranges | None:
-        """The ranges of a base file's columns; None if no column is ranged, or the footer lacks bounds."""
+        """The ranges of a base file's columns; None if no column is ranged, or the footer has no bounds."""
         return ranges_of_footer(summary.footer, self.ranged) if self.ranged else None
 
     def keys_for_stat(self, attempt: Attempt, keys: KeyChanges) -> KeyChanges | None:
@@ -181,7 +182,7 @@ class WriteContext:
         A deleted key that may be elsewhere, too, would do so.
 
         Args:
-            attempt: the attempt that tells them.
+            attempt: the attempt that records them.
             keys: what a file group gets and loses.
         """
         is_unsure = not self.has_unique_keys and any(map(len, keys.deleted))

@@ -16,7 +16,7 @@ class MergePlan:
 
     Attributes:
         patched: row groups, in file order, of which all but the changed columns are copied. Small unchanged row groups
-            behind a patched one are among them, so that they stay at the end of the file: only small row groups at the
+            after a patched one are among them, so that they stay at the end of the file: only small row groups at the
             end are merged.
         decoded: row groups whose rows are merged with the records and encoded together with the new rows. Small row
             groups at the end of the file are among them if that reduces the number of small row groups.

@@ -49,7 +49,7 @@ class LogChanges:
         removes: for each record, whether it removes its key regardless of ordering values.
         inserted: how many of the records are new to the table, or count as new because their keys were not looked up.
         positions: of the rows that the records change; None if they are not known.
-        keys: what the file group gets and loses by them, if write stats tell it and it is known.
+        keys: what the file group gets and loses by them, if write stats record it and it is known.
     """
 
     partition_path: str

@@ -1,7 +1,8 @@
 """The actions of a Delta log: what one commit holds, what the log says so far, a checkpoint (pure; Delta protocol).
 
 The log names base files of the Hudi table by their paths, and adds nothing to them. A writer feature that no Delta
-writer knows keeps Delta's own writers out: an ``OPTIMIZE`` or a ``VACUUM`` would change files behind the Hudi timeline.
+writer knows keeps Delta's own writers out: an ``OPTIMIZE`` or a ``VACUUM`` would change files that the Hudi timeline
+does not know of.
 """
 
 import json
@@ -72,7 +73,7 @@ class DeltaTarget:
         schema: ``schemaString``.
         name: name of the table.
         as_of: time of the newest instant of the Hudi table.
-        partition_columns: the columns whose values the folders tell.
+        partition_columns: the columns whose values the folders contain.
         values: as of `DeltaState`.
     """
 

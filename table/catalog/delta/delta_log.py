@@ -231,10 +231,10 @@ def _target_of(snapshot: Snapshot, files: Sequence[BaseFile], state: DeltaState)
 def told_columns(
     config: TableConfig, schema: pa.Schema, paths: Iterable[str]
 ) -> tuple[tuple[str, ...], Mapping[str, Mapping[str, str | None]]]:
-    """The partition columns whose values every path tells, and these values as Delta spells them (pure).
+    """The partition columns whose values every path contains, and these values as Delta spells them (pure).
 
     Readers of Hudi show the value of the path, which can be another one than the file's (`folder_values`), and null
-    where the path says so (`null_columns`). A column that some path does not tell has its values in the files.
+    where the path says so (`null_columns`). A column that some path does not contain has its values in the files.
 
     Args:
         config: the table's properties.

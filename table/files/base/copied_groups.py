@@ -88,7 +88,7 @@ class CopiedGroups:
         Args:
             number: of the row group.
             start: where the piece stands in the older file.
-            piece: its bytes without the chunk of the file name, if that stands behind all row groups.
+            piece: its bytes without the chunk of the file name, if that stands after all row groups.
         """
         groups, end = self._stored.footer.groups or (), start + len(piece)
         for at, length in distinct_extents(map(chunk_extent, chunks_of(groups[number].decoded))):
@@ -131,7 +131,7 @@ class CopiedGroups:
     def renamed(self, sink: OutputFile, file_name: str | None) -> list[RowGroup]:
         """Writes new file-name chunks, and returns the row groups with them.
 
-        The chunks stand behind all row groups, so that the next version can cut them off.
+        The chunks stand after all row groups, so that the next version can cut them off.
 
         Args:
             sink: the new file.

@@ -164,7 +164,7 @@ class StoredBaseFile:
         Arrow is not used here, because a damaged footer can make Arrow end the process.
 
         Raises:
-            CorruptFileError: when the footer lacks the figures.
+            CorruptFileError: when the footer does not have the figures.
         """
         try:
             with fields_of_known_types():
@@ -196,7 +196,7 @@ class StoredBaseFile:
         Joining large dictionaries costs more than making their strings.
 
         Raises:
-            CorruptFileError: when the footer lacks the figures.
+            CorruptFileError: when the footer does not have the figures.
         """
         assert self.footer.groups is not None
         with fields_of_known_types():
@@ -213,8 +213,8 @@ class StoredBaseFile:
         """Rows, some ten thousand at a time.
 
         Args:
-            schema: the wanted columns. Columns that the file lacks are null. Columns with a dictionary type are read as
-                dictionaries.
+            schema: the wanted columns. Columns that the file does not have are null. Columns with a dictionary type are
+                read as dictionaries.
             groups: numbers of the wanted row groups; None means all.
             batch_rows: most rows of a piece.
 
@@ -235,10 +235,10 @@ class StoredBaseFile:
             raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
 
     def read_rows_at(self, schema: pa.Schema, group: int, positions: Positions) -> Iterator[pa.Table]:
-        """Some rows of a row group, read on all cores; rows behind the last wanted one are not decoded.
+        """Some rows of a row group, read on all cores; rows after the last wanted one are not decoded.
 
         Args:
-            schema: the wanted columns; columns that the file lacks are null.
+            schema: the wanted columns; columns that the file does not have are null.
             group: number of the row group.
             positions: positions of the rows in the row group, ascending.
 
@@ -268,7 +268,7 @@ class StoredBaseFile:
         """Rows with the types that the file has, some ten thousand at a time.
 
         Args:
-            names: the wanted columns; columns that the file lacks are left out.
+            names: the wanted columns; columns that the file does not have are left out.
             groups: numbers of the wanted row groups; None means all.
             batch_rows: most rows of a piece; there are fewer where rows are large.
             use_threads: decode columns on all cores.

@@ -17,7 +17,7 @@ class FileContents:
         bounds: least and greatest record key.
         bloom: the bloom filter.
         kept: ranges of the older file's rows that this file begins with, in order: (first row, number of rows).
-        written: record keys of the rows behind them, in order.
+        written: record keys of the rows after them, in order.
     """
 
     bounds: tuple[str, str] | None

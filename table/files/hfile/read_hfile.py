@@ -232,7 +232,7 @@ def _find_behind(data: bytes, at: int, key: bytes) -> tuple[bytes | None, int]:
 
     Args:
         data: of a block.
-        at: where an entry begins that is not behind the key.
+        at: where an entry begins that is not after the key.
         key: the key.
 
     Returns:

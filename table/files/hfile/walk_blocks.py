@@ -99,7 +99,7 @@ def _entries(
         data: of all blocks.
         found: where entries begin, for each block.
         ends: where each block ends.
-        strictly: whether the count behind an entry has one byte. Else a damaged entry is an error.
+        strictly: whether the count after an entry has one byte. Else a damaged entry is an error.
 
     Raises:
         CorruptFileError: an entry is damaged.

@@ -143,7 +143,7 @@ class _DataBlocks:
         self._key_bytes = self._value_bytes = 0
 
     def add(self, added: HFileEntries) -> None:
-        """Adds entries behind those that are there.
+        """Adds entries after those that are there.
 
         Raises:
             ValueError: the keys do not ascend.
@@ -189,7 +189,7 @@ class _DataBlocks:
         self._block.clear()
 
     def info(self) -> dict[bytes, bytes]:
-        """The entries of the file info that tell of the keys."""
+        """The entries of the file info about the keys."""
         count = max(self.entries, 1)
         return {
             b"KEY_VALUE_VERSION": struct.pack(">i", 1),
@@ -201,7 +201,7 @@ class _DataBlocks:
         }
 
     def key_range(self) -> dict[bytes, bytes]:
-        """What a base file tells of its keys besides."""
+        """What a base file says of its keys besides."""
         return {b"minRecordKey": self._least, b"maxRecordKey": self._last, b"bloomFilterTypeCode": b"DYNAMIC_V0"}
 
 

@@ -313,9 +313,9 @@ class RowDecoder:
         """The records at these places, with the columns wanted in the order of the schema.
 
         Args:
-            data: bytes, with at least 16 more behind the end of the last record.
+            data: bytes, with at least 16 more after the end of the last record.
             starts: first byte of each record.
-            ends: the byte behind each record.
+            ends: the byte after each record.
 
         Raises:
             ValueError, ArrowException: the bytes are not records of this schema.

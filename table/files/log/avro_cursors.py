@@ -24,9 +24,9 @@ class Cursors:
     """The next byte to read in each record, and the end of each record.
 
     Args:
-        data: all bytes, with padding behind them (`padded`).
+        data: all bytes, with padding after them (`padded`).
         at: for each record its next byte; reading a field advances it.
-        ends: for each record the byte behind its last one.
+        ends: for each record the byte after its last one.
     """
 
     def __init__(self, data: Bytes, at: Longs, ends: Longs) -> None:
@@ -56,7 +56,7 @@ class Cursors:
         """Reads a zigzag number of each record.
 
         Raises:
-            ValueError: a number is longer than ten bytes, or ends behind its record.
+            ValueError: a number is longer than ten bytes, or ends beyond its record.
         """
         byte = self.data.take(self.at)
         if not np.count_nonzero(byte >= _MORE):
@@ -122,5 +122,5 @@ def gathered(data: Bytes, starts: Longs, lengths: Longs) -> pa.Array:
 
 
 def padded(content: memoryview) -> Bytes:
-    """A copy with padding behind it: a decoder may read some bytes beyond the last record."""
+    """A copy with padding after it: a decoder may read some bytes beyond the last record."""
     return np.frombuffer(b"".join((content, bytes(_PADDING))), np.uint8)

@@ -103,7 +103,7 @@ def read_avro_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterat
 
     Args:
         block: the block.
-        columns: the wanted columns; columns that the block lacks are left out.
+        columns: the wanted columns; columns that the block does not have are left out.
         name: name of its file, for the error.
 
     Raises:
@@ -149,7 +149,7 @@ def _few_records(text: str) -> FewRecords | None:
 
 
 def _places(content: memoryview) -> tuple[Longs, Longs]:
-    """First byte of each record, and the byte behind it.
+    """First byte of each record, and the byte after it.
 
     Raises:
         ValueError, struct.error: the content does not hold the number of records that it states.

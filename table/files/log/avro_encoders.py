@@ -1,7 +1,7 @@
 """Arrow columns encoded as Avro, a field at a time for all records together: the mirror of `avro_columns` (pure).
 
 Each encoder first says how many bytes each value takes, and then writes all values to their places in one array. So a
-record's fields lie one behind the other although they are written column by column.
+record's fields lie one after the other although they are written column by column.
 """
 
 from abc import ABC, abstractmethod
@@ -78,7 +78,7 @@ def _fixed(raw: Bytes) -> Piece:
 
 
 def scatter(out: Bytes, at: Longs, flat: Bytes, offsets: Longs) -> None:
-    """Copies values that lie one behind the other to their places. Long ones are copied one by one."""
+    """Copies values that lie one after the other to their places. Long ones are copied one by one."""
     if int(offsets[-1] - offsets[0]) < _LONG_VALUE * len(at):
         lengths = np.diff(offsets)
         out[np.repeat(at - offsets[:-1], lengths) + np.arange(offsets[0], offsets[-1])] = flat[offsets[0] : offsets[-1]]
@@ -121,7 +121,7 @@ class _Decimal(Encoder):
 
 
 class _Bytes(Encoder):
-    """Text and bytes, behind their lengths."""
+    """Text and bytes, after their lengths."""
 
     def __init__(self, arrow: pa.DataType) -> None:
         self.arrow = arrow
@@ -176,7 +176,7 @@ class _Union(Encoder):
 
 
 class RecordEncoder(Encoder):
-    """Records: their fields one behind the other."""
+    """Records: their fields one after the other."""
 
     def __init__(self, names: Sequence[str], values: Sequence[Encoder]) -> None:
         self.names, self.values = list(names), list(values)
@@ -217,7 +217,7 @@ class Items(Encoder):
         return values.values.slice(first, last - first)
 
     def piece_of(self, items: pa.Array, counts: Longs) -> Piece:
-        """Lists, one behind the other: `counts` says how many of the items each list has.
+        """Lists, one after the other: `counts` says how many of the items each list has.
 
         Raises:
             ValueError: an item that may not be null is.
@@ -296,7 +296,7 @@ def _record(avro: Mapping[str, Any]) -> RecordEncoder:
 
 
 class RowEncoder:
-    """Writes rows as records of one schema, each behind four bytes of its length.
+    """Writes rows as records of one schema, each after four bytes of its length.
 
     Args:
         avro: the schema, a record.
@@ -309,7 +309,7 @@ class RowEncoder:
         self._record = _record(avro)
 
     def encode(self, rows: pa.Table) -> Bytes:
-        """The records, one behind the other.
+        """The records, one after the other.
 
         Args:
             rows: with the columns of the schema, in any order.

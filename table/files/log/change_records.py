@@ -93,7 +93,7 @@ def encode_changes(
 
 
 def count_changed(block: LogBlock, name: str, fields: Sequence[str], keys: pa.Array) -> KeyCount:
-    """How often a block of CDC_DATA tells of some keys, and of how many rows that cannot be said.
+    """How often a block of CDC_DATA names some keys, and of how many rows that is not known.
 
     Args:
         block: the block.

@@ -19,8 +19,8 @@ def read_rows(block: LogBlock, columns: Sequence[str] | None, name: str) -> Iter
 
     Args:
         block: the block.
-        columns: the wanted columns; columns that the block lacks are left out. None: what proves the block whole, which
-            is every column of a Parquet block, whose pages have checksums, and the keys of an Avro block.
+        columns: the wanted columns; columns that the block does not have are left out. None: what proves the block
+            whole, which is every column of a Parquet block, whose pages have checksums, and the keys of an Avro block.
         name: name of its file, for the error.
 
     Raises:

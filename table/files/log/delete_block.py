@@ -251,7 +251,7 @@ class _OrderEncoder(Encoder):
 
 
 def _put(out: Bytes, at: Longs, content: bytes) -> Longs:
-    """Writes the same bytes to each place, and returns the places behind them."""
+    """Writes the same bytes to each place, and returns the places after them."""
     for offset, byte in enumerate(content):
         out[at + offset] = byte
     return at + len(content)

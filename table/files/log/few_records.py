@@ -17,7 +17,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class FewRecords:
-    """Writes rows as records of one schema, each behind four bytes of its length: what `RowEncoder` writes.
+    """Writes rows as records of one schema, each after four bytes of its length: what `RowEncoder` writes.
 
     Args:
         avro: the schema, a record of plain fields.
@@ -32,7 +32,7 @@ class FewRecords:
         self._names = [field["name"] for field in plain]
 
     def encode(self, rows: pa.Table) -> bytes:
-        """The records, one behind the other.
+        """The records, one after the other.
 
         Args:
             rows: with the columns of the schema, in any order.

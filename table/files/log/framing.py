@@ -62,7 +62,7 @@ class Header(IntEnum):
 class Verdict(Enum):
     """The finding of a scan at a place of a log file.
 
-    WHOLE: a block. DAMAGED: bytes that are no block; the file goes on or ends behind them.
+    WHOLE: a block. DAMAGED: bytes that are no block; the file goes on or ends after them.
     CUT_OFF: the file ends within a block, as after a writer that died.
     """
 
@@ -253,7 +253,7 @@ def _decode_body(body: bytes) -> LogBlock:
 
 
 def _decode_shell(stream: SeekableStream, at: int, length: int) -> LogBlock:
-    """A block without its content, decoded from its first bytes and the bytes behind the content.
+    """A block without its content, decoded from its first bytes and the bytes after the content.
 
     Raises:
         struct.error, ValueError: as `_decode_body`.

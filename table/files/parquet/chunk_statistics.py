@@ -28,7 +28,7 @@ Bounds = tuple[tuple[bytes, bool], tuple[bytes, bool]]
 
 
 def chunk_memory_bytes(chunk: Struct, repeated: Collection[str]) -> int:
-    """About how many bytes of memory (Arrow) a chunk's values take; with a dictionary its stored size does not tell.
+    """About how many bytes of memory (Arrow) a chunk's values take; with a dictionary its stored size does not say.
 
     Args:
         chunk: the chunk.
@@ -96,7 +96,7 @@ def _told(chunk: Struct, statistics: TextStatistics) -> Struct:
 
 
 def lacks_bounds(chunk: Struct) -> bool:
-    """Whether the chunk of a string or binary column has values, but its statistics lack a bound."""
+    """Whether the chunk of a string or binary column has values, but its statistics have no bound."""
     meta, held = field_value(chunk, CHUNK_META), _statistics_of(chunk)
     if field_value(meta, TYPE) != BYTE_ARRAY or (LOWER in held and UPPER in held):
         return False
@@ -131,7 +131,7 @@ def with_open_bounds(chunk: Struct, lowest: bytes, highest: bytes) -> Struct:
 
 
 def with_bounds(group: Struct, bounds: Mapping[tuple[bytes, ...], Bounds]) -> Struct:
-    """A row group in which chunks that lack bounds get these; existing bounds stay.
+    """A row group in which chunks without bounds get these; existing bounds stay.
 
     Args:
         group: the row group.

@@ -1,9 +1,9 @@
 """Bounds for copied chunks of files that this project wrote before it gave them.
 
-Such files lack bounds where values are long (`table.files.parquet.value_bounds`), and the bounds of their floats leave
-NaN out (`table.files.parquet.nan_bounds`). Only these columns are decoded, and only when a row group is copied for the
-first time: the new file's footer says that it has all bounds (`Footer.has_all_bounds`). Encoding the whole row group
-again would cost the work of all its columns.
+Such files have no bounds where values are long (`table.files.parquet.value_bounds`), and the bounds of their floats
+leave NaN out (`table.files.parquet.nan_bounds`). Only these columns are decoded, and only when a row group is copied
+for the first time: the new file's footer says that it has all bounds (`Footer.has_all_bounds`). Encoding the whole row
+group again would cost the work of all its columns.
 """
 
 import pyarrow as pa

@@ -1,6 +1,6 @@
 """Chooses the columns that get a dictionary: columns whose values repeat (pure).
 
-Arrow builds a dictionary for every column that it is told to, and gives it up only when the dictionary has outgrown
+Arrow builds a dictionary for every column that it is asked to, and gives it up only when the dictionary has outgrown
 a page. Before that, Arrow hashes each value. If few values repeat, the file holds the values and their indices as well.
 Parquet's Java writer decides after its first page (FallbackValuesWriter); this module takes a sample before anything
 is encoded.

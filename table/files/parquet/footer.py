@@ -68,11 +68,11 @@ class Footer:
     """A footer.
 
     Attributes:
-        decoded: the FileMetaData struct; of a sealed footer only the fields behind the row groups.
+        decoded: the FileMetaData struct; of a sealed footer only the fields after the row groups.
         groups: row groups of a sealed footer; None for a footer of another writer.
         codec: codec of a sealed file's chunks, as its writer's settings named it.
         head: bytes of a sealed footer before the row groups. They are decoded on demand, because a search for keys in
-            many files needs only the filters, which stand behind the row groups.
+            many files needs only the filters, which stand after the row groups.
     """
 
     decoded: Struct

@@ -32,7 +32,7 @@ class _Form:
 
     Attributes:
         pages: of the chunk.
-        chunk: the description of the chunk, as if it began behind the magic of a file.
+        chunk: the description of the chunk, as if it began after the magic of a file.
     """
 
     pages: tuple[PageForm, ...]

@@ -50,7 +50,7 @@ class Page(NamedTuple):
 
     Attributes:
         header: its header.
-        stored: its bytes behind the header, as they are stored.
+        stored: its bytes after the header, as they are stored.
     """
 
     header: Struct
@@ -104,7 +104,7 @@ class PageForm(NamedTuple):
 
     Attributes:
         before: the bytes of its header up to the checksum.
-        after: those behind the checksum; None: it has no checksum.
+        after: those after the checksum; None: it has no checksum.
         stored: its stored bytes.
     """
 

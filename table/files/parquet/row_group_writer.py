@@ -149,7 +149,7 @@ def _completed(
 class _Stretch:
     """Row groups that are encoded alike: the same columns get a dictionary, and the same column shares its chunk.
 
-    The shared chunk stands behind the others: a row group has to begin with its first column, because readers take
+    The shared chunk stands after the others: a row group has to begin with its first column, because readers take
     the row group's place from it.
     """
 

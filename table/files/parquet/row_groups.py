@@ -58,9 +58,9 @@ class RowGroup:
         rows: its rows.
         before: bytes of the struct up to that chunk.
         chunk: bytes of that chunk.
-        after: bytes of the chunks behind it.
-        totals: bytes of the fields behind the chunks, and the end of the struct.
-        data_end: offset in the file behind the last byte of its chunks, the exchangeable one left out.
+        after: bytes of the chunks after it.
+        totals: bytes of the fields after the chunks, and the end of the struct.
+        data_end: offset in the file after the last byte of its chunks, the exchangeable one left out.
     """
 
     rows: int
@@ -102,7 +102,7 @@ def field_value(fields: Struct, number: int) -> Any:
     """Value of a field.
 
     Raises:
-        CorruptFileError: when the struct lacks it.
+        CorruptFileError: when the struct does not have it.
     """
     try:
         return fields[number].value
@@ -160,7 +160,7 @@ def moved_group(group: Struct, by: int) -> Struct:
 def moved_chunk(chunk: Struct, by: int) -> Struct:
     """A chunk with offsets moved by `by` bytes to where its bytes really lie.
 
-    Only the footer describes the chunk. Arrow before version 18 also writes a description behind the chunk: the offsets
+    Only the footer describes the chunk. Arrow before version 18 also writes a description after the chunk: the offsets
     in that one are outdated, or it was not copied.
     """
     meta = dict(field_value(chunk, CHUNK_META))
@@ -176,7 +176,7 @@ def resized_chunk(chunk: Struct, length: int, first_page_bytes: int) -> Struct:
     Args:
         chunk: the description.
         length: bytes of the chunk.
-        first_page_bytes: bytes of its first page with the header: behind a dictionary stand the data pages.
+        first_page_bytes: bytes of its first page with the header: after a dictionary stand the data pages.
     """
     meta, (start, before) = dict(field_value(chunk, CHUNK_META)), chunk_extent(chunk)
     meta[CHUNK_BYTES] = Field(I64, length)

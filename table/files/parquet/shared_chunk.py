@@ -1,7 +1,7 @@
 """One column chunk under two names: the record key, and the column of the table that holds the same text (pure).
 
 A chunk does not hold the name of its column: the footer does. So two descriptions may point at the same bytes. Some
-readers tell chunks apart by where they begin. That is why a dictionary page of one entry stands before the shared
+readers distinguish chunks by where they begin. That is why a dictionary page of one entry stands before the shared
 pages, and the chunk of the record key begins with it. No value refers to the entry.
 """
 
@@ -78,7 +78,7 @@ def share_chunk(others: Struct, shared: Struct, names: Sequence[str], codec: Cod
 
     Args:
         others: row group of the columns that share nothing.
-        shared: row group of the shared column alone, behind a page of `encode_lead_page`.
+        shared: row group of the shared column alone, after a page of `encode_lead_page`.
         names: top-level columns in the order of the schema, the record key included.
         codec: codec of the chunks.
     """

@@ -62,7 +62,7 @@ def lower_bound(value: bytes, *, is_text: bool) -> tuple[bytes, bool]:
 def upper_bound(value: bytes, *, is_text: bool) -> tuple[bytes, bool]:
     """A bound that is not less than the value in the order of unsigned bytes.
 
-    It is longer than `BOUND_BYTES` if all of the value's first `BOUND_BYTES` bytes lack a greater byte or character.
+    It is longer than `BOUND_BYTES` if none of the value's first `BOUND_BYTES` bytes has a greater byte or character.
 
     Args:
         value: any bytes.

@@ -47,8 +47,8 @@ class WrittenGroup:
 
     Attributes:
         chunks: the description of each chunk, in the order of the columns.
-        rest: the fields behind the chunks.
-        data_end: offset in the file behind its last chunk.
+        rest: the fields after the chunks.
+        data_end: offset in the file after its last chunk.
     """
 
     chunks: tuple[bytes, ...]

@@ -330,7 +330,7 @@ def _keys(keys: Iterable[tuple[str, str]]) -> str:
 
 
 def _form(facts: ReportFacts) -> str:
-    """How the labels of a chart tell times: so that they differ."""
+    """How the labels of a chart spell times: so that they differ."""
     times = [at for row in facts.commits if (at := row.get("requested_at")) is not None]
     is_short = bool(times) and max(times) - min(times) < timedelta(hours=1)
     return "%H:%M:%S" if is_short else "%m-%d %H:%M"

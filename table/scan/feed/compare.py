@@ -2,8 +2,8 @@
 
 A row that no commit wrote anew keeps its commit time and sequence number, wherever clusterings and compactions carry
 it. So rows that have all three of key, time and number in common are the same row. The others are paired by their keys.
-Keys need not be unique: of several rows with one key each is in one pair at most. Where records lack columns, or nulls
-are filled, a late record changes a row that keeps its time and number: values decide there.
+Keys need not be unique: of several rows with one key each is in one pair at most. Where records are without some
+columns, or nulls are filled, a late record changes a row that keeps its time and number: values decide there.
 """
 
 from collections.abc import Sequence

@@ -52,11 +52,11 @@ class FeedPlan:
     snapshot: Snapshot | None = None
 
     def loses_to(self, clean: CleanPlan, *, is_new: bool) -> bool:
-        """Whether a clean may delete versions from before a step, which tell an update from an insert (pure).
+        """Whether a clean may delete versions from before a step, which distinguish an update from an insert (pure).
 
         Args:
             clean: not completed when the timeline was listed.
-            is_new: whether it was not even requested then. Of older ones the names of their files tell enough.
+            is_new: whether it was not even requested then. Of older ones the names of their files say enough.
         """
         return is_new and bool(self.seen) and (clean.earliest is None or clean.earliest[0] > self.seen[0])
 

@@ -156,7 +156,7 @@ def _check_whole(snapshot: Snapshot, asked: str) -> None:
 
 
 def _check_not_undone(snapshot: Snapshot, since: str, asked: str) -> None:
-    """Refuses a start behind which a commit was undone that was visible there.
+    """Refuses a start after which a commit was undone that was visible there.
 
     Where the start is the time of a commit that is still there, everything that was visible with it is: commits are
     undone newest first.

@@ -20,7 +20,7 @@ def columns_to_upsert(names: Sequence[str], moved_by: Sequence[str]) -> list[str
         moved_by: columns whose change makes a delete of the row before.
 
     Raises:
-        InvalidConfigError: the rows are none of a change feed, or lack what `moved_by` needs.
+        InvalidConfigError: the rows are none of a change feed, or do not have what `moved_by` needs.
     """
     if OPERATION not in names:
         raise InvalidConfigError(

@@ -29,8 +29,8 @@ def find_held(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
     """Commits of a plan that must stay on the active timeline, as a look at the store shows.
 
     A replace commit stays while its replaced files exist, or while a pending clean may have deleted them and has not
-    told the lists of the metadata table. If the store has no fence, an instant with markers stays while one of its
-    tasks may be alive.
+    entered in the lists of the metadata table. If the store has no fence, an instant with markers stays while one of
+    its tasks may be alive.
 
     Raises:
         TimelineMovedError: a replace commit was archived or undone since the timeline was listed.

@@ -40,7 +40,7 @@ class TurnRecord:
 
     Attributes:
         owner: identity of one archival in one process; "": the last archival is done.
-        machine: where its process runs, if that can be told.
+        machine: where its process runs, if that is known.
         process: its number there.
     """
 

@@ -98,7 +98,7 @@ def _pending_service(instant: Instant) -> Finding:
 
 
 def judge_gaps(look: Look) -> Iterator[Finding]:
-    """Instants that lack a lower state, and instants of the same time."""
+    """Instants without a lower state, and instants of the same time."""
     timeline, actions = look.timeline, dict[str, list[str]]()
     for instant in timeline:
         if instant.action is Action.SAVEPOINT:

@@ -135,11 +135,11 @@ class Look:
         held: savepoint -> paths that it holds.
         unreadable: instant file, or archive -> what is wrong with it.
         archive: what left the timeline.
-        leftovers: what writers leave behind.
+        leftovers: of failed writers.
         alive: pending instants that a live writer writes.
         clusterings: pending clusterings.
         holder: of the table's lease.
-        records: what timeline and archive tell of the instants that wrote files.
+        records: what timeline and archive say of the instants that wrote files.
         held_paths: paths of the files that savepoints hold.
         log_instants: path of a log file that no commit names -> what its blocks say.
         files: what the records say of the files that must be there.

@@ -50,7 +50,7 @@ class Evidence:
         has_layout_1: whether ``.hoodie`` holds instants.
         has_layout_2: whether the timeline's folder below it does.
         metadata_version: ``hoodie.table.version`` of the metadata table; "" where there is none.
-        is_avro: whether the newest commit is Avro, as in layout 2; None where it does not tell.
+        is_avro: whether the newest commit is Avro, as in layout 2; None where it does not say.
     """
 
     has_layout_1: bool

@@ -22,7 +22,7 @@ from table.view.file_group import BaseFile
 
 
 def check_statistics(table: HudiTable, schema: pa.Schema, files: Iterable[BaseFile]) -> list[Finding]:
-    """Finds statistics that lack a file, or a value of it. Those of a partition path must cover all its
+    """Finds statistics in which a file or one of its values is missing. Those of a partition path must cover all its
     files, in copy-on-write tables.
 
     Args:

@@ -3,8 +3,8 @@
 A listing takes longer with each file of the folder, and a stream changes the same few folders with each commit. So a
 folder is listed once. From there on the commits say which files came, and the cleans which files went.
 
-Only files of completed writes are remembered: others may be deleted, and no instant tells that. In timeline layout 1
-the name of a log file does not tell who wrote it, so nothing is remembered of a merge-on-read table there.
+Only files of completed writes are remembered: others may be deleted, and no instant says so. In timeline layout 1
+the name of a log file does not say who wrote it, so nothing is remembered of a merge-on-read table there.
 
 What is remembered decides no deletion: a clean looks at the store again once its plan is durable (rule 10).
 """
@@ -32,7 +32,7 @@ _UNDOING = (Action.ROLLBACK, Action.RESTORE)
 
 @dataclass(frozen=True)
 class Followed:
-    """The part of a timeline that tells which files there are.
+    """The part of a timeline that says which files there are.
 
     Attributes:
         writes: times of the completed writes.
@@ -63,7 +63,7 @@ class Followed:
         )
 
     def leads_to(self, now: "Followed") -> bool:
-        """Whether the instants that are new in `now` tell all that happened to committed files since (pure).
+        """Whether the instants that are new in `now` say all that happened to committed files since (pure).
 
         Not so where commits were undone, or where archival may have retired instants that were never seen here.
         """
@@ -101,7 +101,7 @@ class KnownFolders:
         self._followed: Followed | None = None
 
     def follow(self, snapshot: Snapshot, read_clean: Callable[[Instant], CleanMetadata]) -> None:
-        """Brings what is remembered up to a timeline, or forgets it where the timeline does not tell enough.
+        """Brings what is remembered up to a timeline, or forgets it where the timeline does not say enough.
 
         Args:
             snapshot: the table; its timeline is not older than the one before.

@@ -28,7 +28,7 @@ class CleanerMemory:
         self._commits: CommitCache | None = None
 
     def commits_of(self, storage: Storage) -> CommitCache:
-        """Decoded commits: one that is new to this clean tells ten cleans later what it superseded."""
+        """Decoded commits: one that is new to this clean says ten cleans later what it superseded."""
         if self._commits is None:
             self._commits = CommitCache(storage, most_bytes=_COMMITS_BYTES)
         return self._commits

@@ -114,7 +114,7 @@ class CleaningService:
 
 
 def retention_s(commit_times: list[str], commits_retained: int) -> float | None:
-    """For about how many seconds a reader's files stay, by the pace of the last commits; None: too few to tell."""
+    """For about how many seconds a reader's files stay, by the pace of the last commits; None: too few to know."""
     last = commit_times[-COMMITS_SEEN:]
     if len(last) < COMMITS_SEEN:
         return None

@@ -36,7 +36,7 @@ def cluster_group(
         context: the write context of the clustering's commit.
         reading: how slices are read; it takes all columns.
         ordering: the order of the rows.
-        groups: of the plan. They tell keys for a record index in equal shares: the driver holds the keys of all.
+        groups: of the plan. They record keys for a record index in equal shares: the driver holds the keys of all.
         number: which of them is rewritten.
 
     Returns:
@@ -122,7 +122,7 @@ def _write_file(context: WriteContext, path: str, pieces: Iterable[pa.Table], at
 
 
 def _noting_keys(pieces: Iterable[pa.Table], keys: list[pa.Array], most_bytes: int) -> Iterator[pa.Table]:
-    """Notes the keys of rows on their way into a file, and stops behind the first piece that exceeds the bound."""
+    """Notes the keys of rows on their way into a file, and stops after the first piece that exceeds the bound."""
     noted_bytes = 0
     for rows in pieces:
         if noted_bytes <= most_bytes:

@@ -262,7 +262,7 @@ def write_groups(
 
 
 def conclude(table: HudiTable, time: str, plan: ClusteringPlan, stats: tuple[WriteStat, ...]) -> ClusteringOutcome:
-    """Cleans up after a clustering that is visible, and tells of it.
+    """Cleans up after a clustering that is visible, and informs others of it.
 
     Args:
         time: the instant time of its commit.

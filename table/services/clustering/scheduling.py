@@ -47,7 +47,7 @@ def schedule_clustering(
     Raises:
         UnsupportedTableError: tables of this kind are not clustered.
         InvalidConfigError: a sort column is not in the table, or has no order.
-        CommitConflictError: a write is pending, or came meanwhile. Nothing is left behind.
+        CommitConflictError: a write is pending, or came meanwhile. Nothing is left.
     """
     check_can_write(snapshot.config)
     check_has_meta_fields(snapshot.config, "clustered")

@@ -29,7 +29,7 @@ def cores_at_hand() -> int:
 
 
 def memory_at_hand(memory: str = _MEMORY, limited: str = _LIMITED) -> int | None:
-    """Bytes of memory that this process may still take, by the machine and its container; None where neither tells.
+    """Bytes of memory that this process may still take, by the machine and its container; None where neither says.
 
     Args:
         memory: Linux' account of the machine.
@@ -43,7 +43,7 @@ def memory_at_hand(memory: str = _MEMORY, limited: str = _LIMITED) -> int | None
 
 
 def _number(path: str, key: str = "") -> int | None:
-    """The number behind a key in a file; None where there is none, as where a bound is called ``max``."""
+    """The number of a key in a file; None where there is none, as where a bound is called ``max``."""
     try:
         words = Path(path).read_text().split()
     except OSError:

@@ -124,7 +124,7 @@ def execute_compaction(
 def _find_other_end(table: HudiTable, pending: Instant, failed: Exception) -> EndRecord | None:
     """The end that another process gave the compaction while this attempt failed. None: it has completed it.
 
-    What a compaction reads is cleaned behind it, so an attempt that comes late finds nothing to read.
+    What a compaction reads is cleaned after it, so an attempt that comes late finds nothing to read.
 
     Raises:
         StorageError: the compaction has not ended.

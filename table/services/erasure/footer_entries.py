@@ -1,4 +1,4 @@
-"""What the footer of a base file tells of keys that none of its rows has."""
+"""What the footer of a base file says of keys that none of its rows has."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,7 +15,7 @@ KEY_RANGE, BLOOM_FILTER, STATISTICS = "key range", "bloom filter", "column stati
 
 
 def find_entries(metadata: pq.FileMetaData, gone: pa.Array, read_keys: Callable[[], pa.Array]) -> tuple[str, ...]:
-    """The parts of a footer that tell of keys.
+    """The parts of a footer that contain keys.
 
     Args:
         metadata: the footer.

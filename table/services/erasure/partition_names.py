@@ -130,7 +130,7 @@ def _varint(length: int) -> bytes:
 
 
 def _read(storage: Storage, path: str) -> bytes | None:
-    """What a file says, unpacked; None if it cannot be told."""
+    """What a file says, unpacked; None if it is not known."""
     try:
         data = storage.read(path)
         return data + _unpack(storage, path, data)

@@ -34,7 +34,7 @@ class Trace:
         rows: its rows with such a key.
         deletes: its log records that delete such a key: they hold the key alone.
         why: why a clean leaves the file, in words; "the next clean deletes it" where none does.
-        entries: parts of the file that tell of such a key although none of its rows has it: ``key range``, ``bloom
+        entries: parts of the file that contain such a key although none of its rows has it: ``key range``, ``bloom
             filter``, ``column statistics``; ``changed rows`` of a change file. Also ``blocks that cannot be searched``,
             of a log file.
     """

@@ -1,4 +1,4 @@
-"""Writes base files anew whose footers tell of keys that none of their rows has (HoodieMergeHandle without records)."""
+"""Writes base files anew whose footers contain keys that none of their rows has (HoodieMergeHandle without records)."""
 
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet

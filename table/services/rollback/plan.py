@@ -17,7 +17,7 @@ def plan_rollback(
     """Plan to undo a pending commit.
 
     A log file that only this instant wrote is deleted: no commit of hudistream appends to a log file. Hudi leaves the
-    file, and writes a rollback block behind it that takes its blocks back. Both hide the same rows, and a deleted file
+    file, and writes a rollback block after it that takes its blocks back. Both hide the same rows, and a deleted file
     stays hidden for ever.
 
     Args:

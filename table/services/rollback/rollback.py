@@ -73,7 +73,7 @@ log = get_logger("hudistream.rollback")
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What instants leave behind. Listed before the timeline, which then shows the outcome of these instants.
+    """Leftovers of instants. Listed before the timeline, which then shows the outcome of these instants.
 
     Attributes:
         marked: instants that have markers.
@@ -85,7 +85,7 @@ class Marks:
 
 
 def list_marks(storage: Storage, swept: frozenset[str] = frozenset()) -> Marks:
-    """Lists what instants left behind.
+    """Lists leftovers of instants.
 
     Args:
         swept: completed instants whose markers the caller is deleting; they are left out.

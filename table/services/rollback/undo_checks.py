@@ -128,7 +128,7 @@ def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
 
 
 def check_not_held(timeline: Timeline, savepoint: str) -> None:
-    """Refuses to go back to a savepoint behind a later one.
+    """Refuses to go back to a savepoint if there is a later one.
 
     Raises:
         InvalidConfigError: names the later one.

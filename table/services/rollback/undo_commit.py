@@ -74,7 +74,7 @@ def _undoes(snapshot: Snapshot, rollback: Instant, time: str) -> bool:
 def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
     """Rolls back one commit: a pending one, or the newest completed one. Holds the table meanwhile.
 
-    A pending compaction is withdrawn, as long as nothing was written behind it.
+    A pending compaction is withdrawn, as long as nothing was written after it.
 
     Args:
         table: the table, or its path.

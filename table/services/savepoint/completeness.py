@@ -1,6 +1,6 @@
 """Whether a list of files holds all files that readers of a commit need: proven from the records of commits (pure).
 
-A listing alone proves nothing: it lacks a file that a clean deleted before the folder was listed.
+A listing alone proves nothing: it does not show a file that a clean deleted before the folder was listed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ GroupKey = tuple[str, str]
 
 @dataclass
 class Needed:
-    """What readers of a commit need, as far as the commits of the active timeline tell.
+    """What readers of a commit need, as far as the commits of the active timeline say.
 
     Attributes:
         files: (partition path, file id) to the paths of the files, relative to the table.

@@ -56,7 +56,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
     The savepoint is made durable first, and verified afterwards (rule 10): a clean that was planned before that does
     not know of it. Cleans look for savepoints after their plan is durable. So either the clean sees the savepoint, or
     the savepoint's check sees the clean. The records of commits prove which files the commit shows. A listing does not,
-    because it lacks a file that was deleted before.
+    because it does not show a file that was deleted before.
 
     Args:
         table: the table, or its path.
@@ -117,7 +117,7 @@ def _held_files(snapshot: Snapshot, time: str) -> dict[str, tuple[str, ...]]:
     """Partition path -> names of the files that readers of a commit see.
 
     Of a merge-on-read table these are the newest base file of each file group and the log files on top of it, including
-    the log files behind a pending compaction. Files that later commits wrote are left out, because a restore deletes
+    the log files after a pending compaction. Files that later commits wrote are left out, because a restore deletes
     them.
     """
     snapshot = Snapshot(snapshot.table, snapshot.timeline, time, snapshot.commits)

@@ -87,7 +87,7 @@ def may_take(row: LockRow | None, me: str, watched: Watched | None, now_s: float
 
     Args:
         row: the row in the table; None if no writer ever took the lock.
-        me: the owner that asks. It may take its own row, which it left behind if DynamoDB's answer was lost.
+        me: the owner that asks. It may take its own row, which it left if DynamoDB's answer was lost.
         watched: the watched row.
         now_s: the present time, by the same clock.
     """

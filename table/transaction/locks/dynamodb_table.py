@@ -148,7 +148,7 @@ class LockTable:
         """Gives our row another version number. Returns False if the row is no longer ours.
 
         Raises:
-            StorageError: DynamoDB gave no answer or refused; nothing was written, as far as can be told.
+            StorageError: DynamoDB gave no answer or refused; nothing was written, as far as is known.
         """
         values = {":new": {"S": number}, ":lease": {"S": str(held.lease_ms)}}
         return self._update("SET #lease = :lease, #number = :new", values, held, replace(held, number=number))

@@ -278,7 +278,7 @@ class FilesystemGrip:
 
     @property
     def _may_be_replaced(self) -> bool:
-        """Whether other writers may count the file as left behind."""
+        """Whether other writers may count the file as abandoned."""
         expiry_ms = self._lock.expiry_ms
         return expiry_ms > 0 and (clock.monotonic_s() - self._began_s) * 1000 >= expiry_ms - CLOCK_DRIFT_MS
 

@@ -54,11 +54,11 @@ def describe_lock_info(data: bytes) -> str:
 
 
 def is_expired(modified_ms: int, expiry_ms: int, now_ms: int) -> bool:
-    """Whether a lock file counts as left behind (FileSystemBasedLockProvider.checkIfExpired).
+    """Whether a lock file counts as abandoned (FileSystemBasedLockProvider.checkIfExpired).
 
     Args:
         modified_ms: modification time of the file.
-        expiry_ms: age above which it counts as left behind; 0: never.
+        expiry_ms: age above which it counts as abandoned; 0: never.
         now_ms: the present time.
     """
     return expiry_ms > 0 and now_ms - modified_ms > expiry_ms

@@ -33,7 +33,7 @@ class Deadline:
 
     Args:
         wait_ms: milliseconds from now.
-        long_wait: is told that the thread still waits.
+        long_wait: is called when the thread still waits.
     """
 
     def __init__(self, wait_ms: int, long_wait: "LongWait | None" = None) -> None:

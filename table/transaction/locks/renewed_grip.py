@@ -20,7 +20,7 @@ class RenewedGrip(ABC):
 
     Args:
         place: where the lock is kept, for messages.
-        describe: tells the state of the lock, for messages.
+        describe: gives the state of the lock, for messages.
         validity_ms: milliseconds that the lock lasts after a renewal.
         renewal_s: seconds between two renewals.
     """

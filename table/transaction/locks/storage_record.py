@@ -69,7 +69,7 @@ def free_from_ms(record: LockRecord | None, me: str) -> int:
 
     Args:
         record: the record on the store; None if no writer ever took the lock.
-        me: the owner that asks. It may take its own record, which it left behind if the store's answer was lost.
+        me: the owner that asks. It may take its own record, which it left if the store's answer was lost.
 
     Returns:
         0 if the lock is free; else the first millisecond that is certainly past the record's validity, whatever the

@@ -278,9 +278,9 @@ class _Beside:
         """Files of bad rows that commits name: they were deleted, or are in a folder that was not named."""
         snapshot = Snapshot.load(self._table)
         active = snapshot.commits.find_outlines(snapshot.timeline.completed_writes)
-        told = [outline.extra for _, outline in active if outline is not None]
-        told += [commit.metadata.extra for commit in read_archived_commits(self._table.archived_timeline)]
-        named = {name for extra in told for name in json.loads(extra.get(EXTRA_KEY, "[]"))}
+        extras = [outline.extra for _, outline in active if outline is not None]
+        extras += [commit.metadata.extra for commit in read_archived_commits(self._table.archived_timeline)]
+        named = {name for extra in extras for name in json.loads(extra.get(EXTRA_KEY, "[]"))}
         missing = named.difference(*(list_bad_row_files(store) for store in stores))
         if missing:
             self.unknown.append(

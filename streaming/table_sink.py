@@ -305,18 +305,18 @@ class TableSink:
     def _tell_running(self, running: RunningBatch) -> None:
         self._tell_method("while_running", running, running.batch_id)
 
-    def _tell_method(self, name: str, told: Any, batch_id: int | None) -> None:
+    def _tell_method(self, name: str, event: Any, batch_id: int | None) -> None:
         for callback in self._callbacks:
             method = getattr(callback, name, None)
             if method is not None:
-                self._call(method, told, batch_id)
+                self._call(method, event, batch_id)
 
-    def _call(self, callback: Callable[[Any], None], told: Any, batch_id: int | None) -> None:
+    def _call(self, callback: Callable[[Any], None], event: Any, batch_id: int | None) -> None:
         try:
-            callback(told)
+            callback(event)
         except Exception as error:  # noqa: BLE001 an error in a caller's code does not change the outcome of a batch
             self.callback_failures += 1
-            log.warning("callback_failed", table=told.table, batch_id=batch_id, error=repr(error))
+            log.warning("callback_failed", table=event.table, batch_id=batch_id, error=repr(error))
 
 
 def given_batch_id(sink: object, batch_id: int | None) -> int:

@@ -37,12 +37,12 @@ class HudiError(Exception):
 
     def __str__(self) -> str:
         """What happened, and where."""
-        told = {
+        context = {
             "instant": self.instant_time,
             "partition path": None if self.partition_path is None else repr(self.partition_path),
             "file group": self.file_group,
         }
-        where = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
+        where = ", ".join(f"{name} {value}" for name, value in context.items() if value is not None)
         return f"{super().__str__()} ({where})" if where else super().__str__()
 
 

@@ -46,8 +46,8 @@ def _translate(error: Exception) -> HudiError:
 
 def describe(error: BaseException) -> str:
     """One line for an error that is not ours: its class, and what it says."""
-    said = str(error)
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _tell(error: HudiError, instant_time: str | None, partition_path: str | None, file_group: str | None) -> None:

@@ -50,8 +50,8 @@ class ShownInNotebooks:
         return facts_html(type(self).__name__, self._said())
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={_short(value)}" for name, value in self._said())
-        return f"{type(self).__name__}({told})"
+        shown = ", ".join(f"{name}={_short(value)}" for name, value in self._said())
+        return f"{type(self).__name__}({shown})"
 
     def _said(self) -> list[tuple[str, Any]]:
         facts = [(field.name, getattr(self, field.name)) for field in fields(cast("Any", self)) if field.repr]

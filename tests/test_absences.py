@@ -120,7 +120,7 @@ OF_OTHER_THINGS = {
     # a moment of a run
     "# also a foreign rollback of a commit that was decided and not yet", "A new pin, not yet", "not yet",
     "Refuses a time whose snapshot does not exist any more, or not yet", "the other records, not yet",
-    "Withdraws the clusterings whose plans lack the files of a commit that is decided, and not yet",
+    "Withdraws the clusterings whose plans do not contain the files of a commit that is decided, and not yet",
     "archival must not retire an instant whose files the cleaner has not yet",
     "time} is to be committed, and was not yet", "{name} is decided to be committed, and was not yet",
 }  # fmt: skip

@@ -88,6 +88,28 @@ def says_pure(tree):
     return re.search(r"\((?:[^()]*; )?pure(?:; [^()]*)?\)", doc) is not None
 
 
+def docstrings_of(tree):
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    return [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+def test_docstrings_use_the_words_of_the_field():
+    """Each of these words has a plainer one: after, says or records, does not have."""
+    words = {"behind": r"\bbehind\b", "tell": r"\b(tells?|told)\b", "lack": r"\b(lacks?|lacked)\b"}
+    text = "\n".join(doc for tree in TREES.values() for doc in docstrings_of(tree))
+    assert {word: found for word, pattern in words.items() if len(found := re.findall(pattern, text)) > 5} == {}
+
+
+def test_variables_say_what_their_value_is():
+    stored = {
+        (name, node.id)
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    assert sorted((name, variable) for name, variable in stored if variable in ("told", "said")) == []
+
+
 def listed_as_pure():
     settings = ROOT.joinpath("pyproject.toml").read_text()
     contract = re.search(r'name = "Decisions do no I/O"\n.*?source_modules = \[\n(.*?)\n\]', settings, re.DOTALL)

@@ -42,20 +42,20 @@ def check_name(options: WriteOptions, batch: Batch) -> None:
         )
 
 
-def check_is_of_checkpoint(told: str | None, query_id: str | None, batch_id: int | None) -> None:
+def check_is_of_checkpoint(expected: str | None, query_id: str | None, batch_id: int | None) -> None:
     """Refuses positions of another query.
 
     Args:
-        told: the query whose checkpoint ``hudistream.checkpoint.location`` is.
+        expected: the query whose checkpoint ``hudistream.checkpoint.location`` is.
         query_id: the query whose rows the tasks saw; None where they cannot know.
         batch_id: of the batch.
 
     Raises:
         InvalidConfigError: they differ.
     """
-    if query_id not in (None, told):
+    if query_id not in (None, expected):
         raise InvalidConfigError(
-            f"hudistream.checkpoint.location is the checkpoint of the query {told}, and batch {batch_id} is of the "
+            f"hudistream.checkpoint.location is the checkpoint of the query {expected}, and batch {batch_id} is of the "
             f"query {query_id}: give the checkpointLocation of the query that this sink belongs to; nothing of the "
             "batch is visible"
         )

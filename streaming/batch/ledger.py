@@ -74,8 +74,8 @@ class BatchLedger:
                 is_behind = True  # the instant was archived after the timeline was listed: read the archive again
                 continue
             self._active[instant.time] = checkpoints_of_commit(outline.extra, outline.operation)
-        left = [self._active[time] for time in sorted(change.archived)]
-        self._retired = merge_checkpoints([self._retired, *left])
+        archived = [self._active[time] for time in sorted(change.archived)]
+        self._retired = merge_checkpoints([self._retired, *archived])
         self._active = {one.time: self._active[one.time] for one in writes if one.time in self._active}
         if is_behind:
             self._archive_read_until = None

@@ -287,15 +287,15 @@ def check_expected(expected: str | None, batch: pa.Schema) -> None:
     typed = pa.schema([each for each in batch if each.name not in untyped])
     found = {each.name: each.type for each in relaxed(from_avro(schema_json(typed, "batch")))}
     found |= {name: announced[name] for name in untyped}
-    told = [
+    differences = [
         f"{name!r} is {found.get(name, 'missing')} in the batch and {announced.get(name, 'missing')} in the schema"
         for name in dict.fromkeys((*announced, *found))
         if announced.get(name) != found.get(name) and not _is_coarser(found.get(name), announced.get(name))
     ]
-    if told:
+    if differences:
         raise SchemaMismatchError(
-            f"hoodie.avro.schema does not describe the batch: {'; '.join(told)}; correct the schema, or leave it out: "
-            "the batch's own columns are written"
+            f"hoodie.avro.schema does not describe the batch: {'; '.join(differences)}; correct the schema, or leave "
+            "it out: the batch's own columns are written"
         )
 
 

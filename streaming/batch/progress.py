@@ -76,8 +76,8 @@ class Progress:
         """
         batch, self._was_told = self._batch, True
         begun = {} if batch.instant_time is None else {"instant_time": batch.instant_time}
-        told = {"phase": batch.phase, **batch.written}
-        log.info("batch_running", table=self._table, batch_id=self._batch_id, **begun, **told, seconds=seconds)
+        facts = {"phase": batch.phase, **batch.written}
+        log.info("batch_running", table=self._table, batch_id=self._batch_id, **begun, **facts, seconds=seconds)
         self._tell_listeners(batch.phase, seconds)
 
     def _tell_listeners(self, phase: str, seconds: float) -> None:

@@ -75,7 +75,7 @@ class BatchSummary(ShownInNotebooks):
     @property
     def short(self) -> dict[str, object]:
         """The fields of the log's one line per batch; the last three only where they are not 0."""
-        said: dict[str, object] = {
+        fields: dict[str, object] = {
             "table": self.table,
             "batch_id": self.batch_id,
             "instant_time": self.instant_time,
@@ -90,7 +90,7 @@ class BatchSummary(ShownInNotebooks):
             "deletes_unmatched": self.deletes_unmatched,
             "driver_bytes": self.driver_bytes,
         }
-        return said | {name: value for name, value in more.items() if value}
+        return fields | {name: value for name, value in more.items() if value}
 
 
 class PhaseClock:

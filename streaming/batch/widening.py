@@ -58,17 +58,19 @@ def agree_settled(
     """
     agreed = agree(options, snapshot, columns, profiles)
     for number in range(_COMPACTIONS + 1):
-        left = _find_unsettled(options, snapshot, agreed)
-        if not left:
+        unsettled = _find_unsettled(options, snapshot, agreed)
+        if not unsettled:
             break
         if number == _COMPACTIONS or not (options.services.enabled and options.compaction.executes):
-            raise ActionPendingError(_refusal(snapshot, agreed, left, _hindrance(snapshot, options)))
+            raise ActionPendingError(_refusal(snapshot, agreed, unsettled, _hindrance(snapshot, options)))
         services.wait()  # a compaction may be under way
-        log.info("compacting_before_widening", table=snapshot.storage.base_uri, slices=len(left), columns=_told(agreed))
+        log.info(
+            "compacting_before_widening", table=snapshot.storage.base_uri, slices=len(unsettled), columns=_told(agreed)
+        )
         try:
-            _compact(snapshot, options, left, spread)
+            _compact(snapshot, options, unsettled, spread)
         except CommitConflictError as conflict:
-            raise ActionPendingError(_refusal(snapshot, agreed, left, str(conflict))) from conflict
+            raise ActionPendingError(_refusal(snapshot, agreed, unsettled, str(conflict))) from conflict
         snapshot = snapshot.again()
         agreed = agree(options, snapshot, columns, profiles)
     return snapshot, agreed
@@ -81,9 +83,9 @@ def agree_again(options: WriteOptions, seen: Snapshot, columns: pa.Schema, profi
         WriteConflictError: they left logs that have to be compacted first.
     """
     agreed = agree(options, seen, columns, profiles)
-    left = _find_unsettled(options, seen, agreed)
-    if left:
-        raise WriteConflictError(_refusal(seen, agreed, left, "another writer wrote them since the batch began"))
+    unsettled = _find_unsettled(options, seen, agreed)
+    if unsettled:
+        raise WriteConflictError(_refusal(seen, agreed, unsettled, "another writer wrote them since the batch began"))
     return agreed
 
 

@@ -82,12 +82,12 @@ def drop_costly(
     """
     if max_rewrite_ratio is None:
         return small_files
-    kept, left = [], expected_rows
+    kept, expected = [], expected_rows
     for file in small_files:
-        added = min(left, rules.capacity(file))
+        added = min(expected, rules.capacity(file))
         if added > 0 and file.size_bytes <= max_rewrite_ratio * added * rules.record_size_bytes:
             kept.append(file)
-            left -= added
+            expected -= added
     return tuple(kept)
 
 

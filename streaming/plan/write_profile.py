@@ -365,13 +365,13 @@ def _within_bounds(profile: WriteProfile) -> WriteProfile:
     """Forgets the least recently written paths, and files of paths, that exceed the limits."""
     surplus = max(0, len(profile.paths) - PATHS_REMEMBERED)
     paths = dict(list(profile.paths.items())[surplus:])
-    left = FILES_REMEMBERED
+    free = FILES_REMEMBERED
     for path in reversed(list(paths)):
         known = paths[path]
         if known.files is None:
             continue
-        if len(known.files) > left:
+        if len(known.files) > free:
             paths[path] = replace(known, files=None)
         else:
-            left -= len(known.files)
+            free -= len(known.files)
     return replace(profile, paths=paths, has_all_paths=profile.has_all_paths and not surplus)

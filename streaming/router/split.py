@@ -155,8 +155,8 @@ class Splitter:
             name = coded.dictionary[code].as_py() if code < len(coded.dictionary) else None
             own = rows if len(found) == len(rows) else rows.take(pa.array(found))
             if name is None:
-                told = pa.table({NAME_COLUMN: brought.take(pa.array(found))})
-                own = own.append_column(NAME_COLUMN, made_readable(told).column(0).cast(pa.string()))
+                named = pa.table({NAME_COLUMN: brought.take(pa.array(found))})
+                own = own.append_column(NAME_COLUMN, made_readable(named).column(0).cast(pa.string()))
             self._hold(name, own)
         while self._held_bytes > self._rules.memory_bytes:
             self._flush(*max(self._heaps.items(), key=lambda item: item[1].held_bytes))

@@ -50,18 +50,18 @@ def carried(task: ArrowTask) -> ArrowTask:
         import socket  # noqa: PLC0415
 
         node = {"python": platform.python_version(), "host": socket.gethostname()}
-        said = ""
+        problem = ""
         try:
             from table.version import VERSION as found  # noqa: N811, PLC0415 the node's
 
             work = pickle.loads(sent)  # noqa: S301 of the driver
             if found != version:
-                said = differs.format(found=found, version=version, **node)
+                problem = differs.format(found=found, version=version, **node)
         except ImportError as error:
-            said = lacks.format(module=error.name or str(error), **node)
-        if said:
-            facts = {"class": "InvalidConfigError", "message": said, **dict.fromkeys(places)}
-            raise RuntimeError(f"{said} {mark}{json.dumps(facts)}")
+            problem = lacks.format(module=error.name or str(error), **node)
+        if problem:
+            facts = {"class": "InvalidConfigError", "message": problem, **dict.fromkeys(places)}
+            raise RuntimeError(f"{problem} {mark}{json.dumps(facts)}")
         yield from work(batches)
 
     return run

@@ -162,6 +162,8 @@ def _find_lost(field: StructField, value: str) -> Column:
             unread += ": the connector needs decimal.handling.mode=string"
         return F.when(raw.isNotNull() & F.col(value).isNull(), F.lit(unread))
     if isinstance(field.dataType, StringType):
-        told = f"Postgres did not log the value of {field.name}, which did not change: set REPLICA IDENTITY FULL for it"
-        return F.when((raw == _UNAVAILABLE) & (F.col("op") != "d"), F.lit(told))
+        message = (
+            f"Postgres did not log the value of {field.name}, which did not change: set REPLICA IDENTITY FULL for it"
+        )
+        return F.when((raw == _UNAVAILABLE) & (F.col("op") != "d"), F.lit(message))
     return F.lit(None).cast("string")

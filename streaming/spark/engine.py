@@ -78,10 +78,10 @@ class SparkEngine:
             log.debug("frame_has_no_hash", error=str(error))
             plan = None
         # the process remembers the frame longer than both live
-        known, told = weakref.ref(rows), weakref.WeakMethod(self._tell_group)
+        known, tell_group = weakref.ref(rows), weakref.WeakMethod(self._tell_group)
 
         def ask_group() -> str | None:
-            tell = told()
+            tell = tell_group()
             return None if tell is None else tell()
 
         def ask_mark() -> str | None:
@@ -128,10 +128,10 @@ class SparkEngine:
         collected, spark = self._collect(rows), rows.sparkSession
 
         def ask() -> str | None:
-            told = collected.query_id
-            if told is None and self._checkpoint is None:  # there was no task
-                told = self._collect(spark.range(1)).query_id
-            return self._find_query_id(spark, told, is_new=True)
+            query_id = collected.query_id
+            if query_id is None and self._checkpoint is None:  # there was no task
+                query_id = self._collect(spark.range(1)).query_id
+            return self._find_query_id(spark, query_id, is_new=True)
 
         query_id = ask()
         self._tell_checkpoint(query_id)
@@ -147,11 +147,11 @@ class SparkEngine:
         environment = self._load_environment(rows, of_stream=True, anew=True)
         return self._find_query_id(rows.sparkSession, environment.query_id, is_new=True)
 
-    def _find_query_id(self, spark: SparkSession, told: str | None, *, is_new: bool = False) -> str | None:
+    def _find_query_id(self, spark: SparkSession, by_worker: str | None, *, is_new: bool = False) -> str | None:
         """The streaming query's id, from its checkpoint or from a worker.
 
         Args:
-            told: by a worker; None: it did not know.
+            by_worker: by a worker; None: it did not know.
             is_new: whether the worker told it for this batch.
 
         Raises:
@@ -160,19 +160,19 @@ class SparkEngine:
         """
         if self._checkpoint is not None:
             recorded = self._checkpoint.read_query_id()
-            if is_new and told not in (None, recorded):
+            if is_new and by_worker not in (None, recorded):
                 raise InvalidConfigError(
                     f"hudistream.checkpoint.location is the checkpoint of the query {recorded}, and the batch is of "
-                    f"the query {told}: give the checkpointLocation of the query that this sink belongs to; nothing "
-                    "was written"
+                    f"the query {by_worker}: give the checkpointLocation of the query that this sink belongs to; "
+                    "nothing was written"
                 )
             return recorded
-        if told is None and type(spark).__module__.startswith("pyspark.sql.connect"):
+        if by_worker is None and type(spark).__module__.startswith("pyspark.sql.connect"):
             raise InvalidConfigError(
                 "under Spark Connect the streaming query's id is not known to the sink: set "
                 "hudistream.checkpoint.location to the query's checkpointLocation"
             )
-        return told
+        return by_worker
 
     def _load_environment(self, rows: DataFrame, *, of_stream: bool = False, anew: bool = False) -> Environment:
         """The environment, loaded once. For a stream it is loaded again if it came from a write outside a stream."""

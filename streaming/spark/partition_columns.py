@@ -53,8 +53,8 @@ def column_that_is_the_path(config: TableConfig, schema: pa.Schema, paths: Itera
     if len(fields) != 1 or not plain or not config.populate_meta_fields:
         return None
     [name] = fields
-    told = all(folder_values(config, schema, path).get(name) == path for path in paths)
-    return name if told and name in schema.names else None
+    is_path = all(folder_values(config, schema, path).get(name) == path for path in paths)
+    return name if is_path and name in schema.names else None
 
 
 def _is_told_by(segments: list[str], fields: list[str]) -> bool:

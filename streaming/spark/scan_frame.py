@@ -120,8 +120,8 @@ class FrameMaker:
         paths = [storage.absolute(found.base_file.path) for found in slices if found.base_file is not None]
         config, schema = self.plan.context.table.config, self.plan.schema
         folders = {found.partition_path for found in slices}
-        told = column_that_is_the_path(config, schema, folders)
-        if told is not None and PARTITION_PATH not in schema.names:
+        path_column = column_that_is_the_path(config, schema, folders)
+        if path_column is not None and PARTITION_PATH not in schema.names:
             schema = schema.append(pa.field(PARTITION_PATH, pa.string()))
         own = {field.name: field for field in written}
         schema = pa.schema([own.get(field.name, field) for field in schema])
@@ -138,8 +138,8 @@ class FrameMaker:
         )
         if rows is None:
             return None
-        if told is not None:  # an alias of the path column, so Spark pushes filters into the files
-            rows = rows.withColumn(told, F.col(PARTITION_PATH))
+        if path_column is not None:  # an alias of the path column, so Spark pushes filters into the files
+            rows = rows.withColumn(path_column, F.col(PARTITION_PATH))
         for field in written:
             present = to_spark_type(self.plan.schema.field(field.name).type)
             rows = rows.withColumn(field.name, F.col(quote_name(field.name)).cast(present))

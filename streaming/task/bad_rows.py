@@ -70,10 +70,13 @@ def find_long_decimals(rows: pa.Table, ordering_fields: Sequence[str]) -> Iterat
         rows: of a batch for a merge-on-read table.
         ordering_fields: columns that order records of a key.
     """
-    left = np.ones(len(rows), np.bool_)
+    unjudged = np.ones(len(rows), np.bool_)
     for name in (one for one in ordering_fields if one in rows.column_names):
-        if may_be_too_long(rows.schema.field(name).type) and (long := left & find_too_long(rows.column(name))).any():
-            left &= ~long
+        if (
+            may_be_too_long(rows.schema.field(name).type)
+            and (long := unjudged & find_too_long(rows.column(name))).any()
+        ):
+            unjudged &= ~long
             value = rows.column(name)[int(np.argmax(long))].as_py()
             yield BadRows(
                 long, f"the ordering field {name} is {value:f}, longer than decimal(30,15): round or rescale it"

@@ -102,5 +102,5 @@ def _gist(text: str) -> str:
     if aborted is not None and not traceback:  # py4j adds its own text before it
         return aborted[aborted.index(_ABORTED) :].rpartition(_LAST_FAILURE)[2][:MOST_CHARACTERS]
     lines = (rest.split("\n\tat ", 1)[0] if traceback else text).splitlines()
-    said = [line.strip() for line in lines if line.strip() and not line[0].isspace() and _TRACEBACK not in line]
-    return (said[-1 if traceback else 0] if said else text.strip())[:MOST_CHARACTERS]
+    messages = [line.strip() for line in lines if line.strip() and not line[0].isspace() and _TRACEBACK not in line]
+    return (messages[-1 if traceback else 0] if messages else text.strip())[:MOST_CHARACTERS]

@@ -53,5 +53,5 @@ def find_key_changes(plan: TaskPlan, file_slice: FileSlice, met: pa.Table, chang
         found = positions_of(rows.column(RECORD_KEY), keys)
         outcome = decide_merge(rows, records, found, as_read, removes)
         fates.note(found, outcome.rows[outcome.lost])
-    told = fates.changes(deletes[asked])
-    return KeyChanges((*new, *told.added), told.deleted)
+    of_deletes = fates.changes(deletes[asked])
+    return KeyChanges((*new, *of_deletes.added), of_deletes.deleted)

@@ -65,13 +65,13 @@ class TaskReport:
             exempt: rows that need only their key.
         """
         bad = [*find_bad_rows(rows, required, exempt), *self._long_decimals(rows)]
-        left = np.ones(len(rows) if bad else 0, np.bool_)
+        good = np.ones(len(rows) if bad else 0, np.bool_)
         for part in bad:  # a row with several reasons counts once
-            if (mine := part.rows & left).any():
+            if (mine := part.rows & good).any():
                 self.count_bad(rows.filter(pa.array(mine)), part.reason)
-                left &= ~mine
+                good &= ~mine
         if bad:
-            rows = rows.filter(pa.array(left))
+            rows = rows.filter(pa.array(good))
         return rows.slice(0, 0) if self.is_lost else rows
 
     def _long_decimals(self, rows: pa.Table) -> Iterator[BadRows]:
@@ -92,22 +92,22 @@ class TaskReport:
             if not bad:
                 yield batch
                 continue
-            left = np.ones(len(rows), np.bool_)
+            good = np.ones(len(rows), np.bool_)
             for part in bad:
-                mine = part.rows & left
+                mine = part.rows & good
                 if mine.any():
                     self.count_bad(made_readable(rows.filter(pa.array(mine))), part.reason)
-                    left &= ~mine
-            yield from rows.filter(pa.array(left)).to_batches()
+                    good &= ~mine
+            yield from rows.filter(pa.array(good)).to_batches()
 
     def without_problems(self, rows: pa.Table) -> pa.Table:
         """The rows that no earlier task has marked as bad. The others are counted and put aside."""
-        said = rows.column(PROBLEM_COLUMN)
-        if said.null_count == len(said):
+        problems = rows.column(PROBLEM_COLUMN)
+        if problems.null_count == len(problems):
             return rows
-        for reason in said.drop_null().unique().to_pylist():
-            self.count_bad(rows.filter(pc.fill_null(pc.equal(said, reason), False)), reason)
-        return rows.filter(pc.is_null(said))
+        for reason in problems.drop_null().unique().to_pylist():
+            self.count_bad(rows.filter(pc.fill_null(pc.equal(problems, reason), False)), reason)
+        return rows.filter(pc.is_null(problems))
 
     def count_bad(self, rows: pa.Table, reason: str) -> None:
         """Counts rows that cannot be stored for a reason, and puts them aside."""

@@ -81,11 +81,11 @@ def _lots(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Tabl
 def _with_problems(batch: pa.RecordBatch) -> pa.Table:
     """Adds a column that names bad text in a row, and makes the text readable, so that later steps do not fail."""
     rows = pa.Table.from_batches([batch])
-    said = pa.nulls(len(rows), pa.string())
+    problems = pa.nulls(len(rows), pa.string())
     bad = find_bad_text(rows)
     for part in reversed(bad):
-        said = pc.if_else(pa.array(part.rows), part.reason, said)
-    return (made_readable(rows) if bad else rows).append_column(PROBLEM_COLUMN, said)
+        problems = pc.if_else(pa.array(part.rows), part.reason, problems)
+    return (made_readable(rows) if bad else rows).append_column(PROBLEM_COLUMN, problems)
 
 
 def _with_path(rows: pa.Table, path: str) -> pa.Table:
@@ -237,7 +237,7 @@ class _Tagger:
     def _tagged(self, part: _Part, counts: LookupCounts | None) -> pa.Table:
         """Adds slot and tag to rows. The slot is the owner of their file group, or follows from their key."""
         rows, file, count = part.rows, part.file, len(part.rows)
-        said = [None] * count if counts is None else [json.dumps(asdict(counts)), *[None] * (count - 1)]
+        counted = [None] * count if counts is None else [json.dumps(asdict(counts)), *[None] * (count - 1)]
         of_route = [
             rows.column(RECORD_KEY),
             rows.column(PARTITION_PATH) if file is None else pa.array([file.partition_path] * count, pa.string()),
@@ -246,7 +246,7 @@ class _Tagger:
         of_tag = [
             pa.array([file.file_id if file else None] * count, pa.string()),
             pa.array([part.removes] * count, pa.bool_()),
-            pa.array(said, pa.string()),
+            pa.array(counted, pa.string()),
             rows.column(PROBLEM_COLUMN),
         ]
         columns = conform(rows, self._plan.context.schema).columns

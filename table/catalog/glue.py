@@ -158,9 +158,9 @@ def table_input(wanted: Registration) -> dict[str, Any]:
 def _keep_comments(changed: dict[str, Any], stored: Mapping[str, Any]) -> None:
     """Keeps the column comments of users and their tools in Glue: a sync itself registers no comments."""
     columns = [*stored.get("StorageDescriptor", {}).get("Columns", ()), *stored.get("PartitionKeys", ())]
-    said = {one["Name"]: one["Comment"] for one in columns if one.get("Comment")}
+    comments = {one["Name"]: one["Comment"] for one in columns if one.get("Comment")}
     for column in (*changed["StorageDescriptor"]["Columns"], *changed["PartitionKeys"]):
-        column["Comment"] = said.get(column["Name"], "")
+        column["Comment"] = comments.get(column["Name"], "")
 
 
 def partition_input(of: Registration, values: tuple[str, ...], location: str) -> dict[str, Any]:

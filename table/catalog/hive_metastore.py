@@ -132,9 +132,9 @@ class HiveMetastore:
             where, is_answer = ", ".join(self._uris), type(error).__module__ == self._types.__name__
             if is_answer:
                 self._keep(client)
-                told = getattr(error, "message", None) or error
+                reason = getattr(error, "message", None) or error
                 raise CatalogError(
-                    f"the Hive metastore at {where} refused the {what}: {type(error).__name__}: {told}"
+                    f"the Hive metastore at {where} refused the {what}: {type(error).__name__}: {reason}"
                 ) from error
             _close(client)
             raise CatalogError(f"the Hive metastore at {where} did not answer for the {what}: {error}") from error

@@ -60,8 +60,8 @@ class Registration:
     def serde_parameters(self) -> dict[str, str]:
         """Properties of the SerDe; they say how Spark is to open the table."""
         read_optimized = "true" if self.is_read_optimized else "false"
-        told = {"hoodie.query.as.ro.table": read_optimized, "path": self.location, "serialization.format": "1"}
-        return {**self.own_serde, **told}
+        parameters = {"hoodie.query.as.ro.table": read_optimized, "path": self.location, "serialization.format": "1"}
+        return {**self.own_serde, **parameters}
 
 
 def register_as(
@@ -152,8 +152,8 @@ def synced_until(one: Registration, time: str, beyond: str | None) -> Registrati
         time: instant time up to which it is complete; empty: not yet complete.
         beyond: later writes that it has, as `table.catalog.path_changes.written_beyond` gives them; None: not known.
     """
-    told = {LAST_SYNC: time, **({} if beyond is None else {SYNCED_BEYOND: beyond})}
-    return replace(one, parameters=MappingProxyType({**one.parameters, **told}))
+    parameters = {LAST_SYNC: time, **({} if beyond is None else {SYNCED_BEYOND: beyond})}
+    return replace(one, parameters=MappingProxyType({**one.parameters, **parameters}))
 
 
 def others_parameters(stored: Mapping[str, str] | None) -> dict[str, str]:

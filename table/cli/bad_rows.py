@@ -20,18 +20,24 @@ _SHOWN = 5
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declares the command."""
-    told = add_command(
+    listing = add_command(
         commands,
         "bad-rows",
         "list the rows that a sink has put aside, by reason",
         ["hudistream bad-rows /data/lake/events", "hudistream bad-rows /data/lake/events --all --format json"],
         _bad_rows,
     )
-    told.add_argument("--folder", help="hudistream.bad.rows.path of the sink (default: the table's path and _bad_rows)")
-    told.add_argument("--all", action="store_true", help="with the rows that were replayed")
-    told.add_argument("--limit", type=at_least_one, default=_SHOWN, metavar="N", help="most of a reason (default: 5)")
-    told.add_argument("--output", metavar="FILE", help="write them all into a Parquet file, to correct and replay them")
-    add_format(told)
+    listing.add_argument(
+        "--folder", help="hudistream.bad.rows.path of the sink (default: the table's path and _bad_rows)"
+    )
+    listing.add_argument("--all", action="store_true", help="with the rows that were replayed")
+    listing.add_argument(
+        "--limit", type=at_least_one, default=_SHOWN, metavar="N", help="most of a reason (default: 5)"
+    )
+    listing.add_argument(
+        "--output", metavar="FILE", help="write them all into a Parquet file, to correct and replay them"
+    )
+    add_format(listing)
 
 
 def _bad_rows(given: argparse.Namespace) -> int:
@@ -44,8 +50,8 @@ def _bad_rows(given: argparse.Namespace) -> int:
     counts = Counter(rows.column(REASON).to_pylist())
     shown = {reason: _shown(rows, reason, given.limit) for reason, _ in counts.most_common()}
     if given.format == "json":
-        told = [{"reason": reason, "rows": count, "shown": shown[reason]} for reason, count in counts.most_common()]
-        say_json({"rows": len(rows), "reasons": told})
+        reasons = [{"reason": reason, "rows": count, "shown": shown[reason]} for reason, count in counts.most_common()]
+        say_json({"rows": len(rows), "reasons": reasons})
         return 0
     if not len(rows):
         say(["no bad rows" if given.all else "no bad rows; --all lists those that were replayed, too"])

@@ -73,9 +73,9 @@ def _say_all(below: str, glances: Sequence[Glance], *, as_json: bool) -> int:
         say_json({"verdict": worst.name.lower(), "path": below, "tables": tables})
         return int(worst)
     counts = Counter(WORDS[one.verdict] for one in glances)
-    said = ", ".join(f"{count} {words}" for words, count in counts.items())
+    summed = ", ".join(f"{count} {words}" for words, count in counts.items())
     rows = [row_of(one, below) for one in glances]
-    say(grid_lines(f"{plural(len(glances), 'table')}: {said}", COLUMNS, rows, numbers=NUMBERS))
+    say(grid_lines(f"{plural(len(glances), 'table')}: {summed}", COLUMNS, rows, numbers=NUMBERS))
     say(f"  {WORDS[finding.level]}: {one.path}: {finding.text} [{finding.code.value}]"
         for one in glances for finding in one.findings)  # fmt: skip
     return int(worst)
@@ -93,10 +93,10 @@ def _findings_as_json(findings: Iterable[HealthFinding]) -> list[dict[str, str]]
 
 def as_json(found: Health) -> dict[str, Any]:
     """The facts for a program; the verdict first."""
-    told = {"verdict": found.verdict.name.lower(), **asdict(found)}
-    told["pending"] = [{"instant": time, "action": action, "age_s": age} for time, action, age in found.pending]
-    told["findings"] = _findings_as_json(found.findings)
-    return told
+    document = {"verdict": found.verdict.name.lower(), **asdict(found)}
+    document["pending"] = [{"instant": time, "action": action, "age_s": age} for time, action, age in found.pending]
+    document["findings"] = _findings_as_json(found.findings)
+    return document
 
 
 def lines(found: Health) -> list[str]:
@@ -124,8 +124,8 @@ def lines(found: Health) -> list[str]:
         "judged by": f"the settings of sink {found.judged_as!r}" if found.judged_as else "",
         "missing files": ", ".join(found.missing_files[:3]),
     }
-    told = [f"  {name:<15}{text}" for name, text in facts.items() if text]
-    return [first, *(f"  {WORDS[one.level]}: {one.text} [{one.code.value}]" for one in found.findings), *told]
+    shown = [f"  {name:<15}{text}" for name, text in facts.items() if text]
+    return [first, *(f"  {WORDS[one.level]}: {one.text} [{one.code.value}]" for one in found.findings), *shown]
 
 
 def _compaction(found: Health) -> str:

@@ -50,14 +50,14 @@ def lines(found: Losses, *, has_read: bool = False) -> list[str]:
         what = "log files and base files" if has_read else "log files and footers (--read reads rows, too)"
         return [f"nothing is lost: each file that the newest commits name is there, {what} can be read"]
     count = len({lost.named.path for lost in found.files} | {one.named.path for one in found.damaged})
-    told = [f"{plural(count, 'file')}, at most {found.rows:,} rows and changes:"]
-    told += [f"  {one}" for one in found.files]
+    shown = [f"{plural(count, 'file')}, at most {found.rows:,} rows and changes:"]
+    shown += [f"  {one}" for one in found.files]
     deleted = "was deleted" if found.record is not None else "--yes deletes it"
-    told += [f"  {one.named.path}: {one.reason}{'' if one.kept else f' ({deleted})'}" for one in found.damaged]
+    shown += [f"  {one.named.path}: {one.reason}{'' if one.kept else f' ({deleted})'}" for one in found.damaged]
     if found.record is not None:
-        return [*told, f"accepted, and recorded in {found.record}: batches go on without these rows"]
+        return [*shown, f"accepted, and recorded in {found.record}: batches go on without these rows"]
     return [
-        *told,
+        *shown,
         "put the files back from a copy, or restore a savepoint (`hudistream savepoint restore`). `--yes` goes on",
         "without them: a base file that cannot be read is deleted, and damaged blocks are cut out of log files",
     ]

@@ -28,15 +28,15 @@ _HIDDEN = ("_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declares the commands."""
-    told = add_command(
+    changes = add_command(
         commands,
         "history",
         "list the instants of the active timeline, newest first, with what each commit did",
         ["hudistream history /data/lake/events", "hudistream history /data/lake/events --limit 5 --format json"],
         _history,
     )
-    told.add_argument("--limit", type=at_least_one, metavar="N", help="most instants (default: all)")
-    add_format(told)
+    changes.add_argument("--limit", type=at_least_one, metavar="N", help="most instants (default: all)")
+    add_format(changes)
     listed = add_command(
         commands,
         "files",
@@ -148,8 +148,8 @@ def _changes(given: argparse.Namespace) -> int:
         found = make_range(table, since, given.until, limit=most).to_arrow()
     rows = found.slice(0, given.limit)
     if given.format == "json":
-        told = [{name: json_value(value) for name, value in row.items()} for row in rows.to_pylist()]
-        say_json({"rows": told, "is_cut": len(found) > len(rows)})
+        changes = [{name: json_value(value) for name, value in row.items()} for row in rows.to_pylist()]
+        say_json({"rows": changes, "is_cut": len(found) > len(rows)})
         return 0
     names = [name for name in rows.column_names if name not in _HIDDEN]
     say(grid_lines("changes", names, (row.values() for row in rows.select(names).to_pylist())))

@@ -109,11 +109,11 @@ def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
 def _as_json(
     overview: TableOverview, instants: Iterable[Instant], groups: Iterable[tuple[str, FileGroup]]
 ) -> dict[str, Any]:
-    told = []
+    shown = []
     for instant in instants:
         figures = overview.commits.get(instant.time)
         state = {"instant": instant.time, "action": instant.action.value, "state": instant.state.value}
-        told.append({**state, **(asdict(figures) if figures is not None else {})})
+        shown.append({**state, **(asdict(figures) if figures is not None else {})})
     files = [
         {
             "partition_path": path,
@@ -142,7 +142,7 @@ def _as_json(
         "live_bytes": overview.live_bytes,
         "total_files": overview.total_files,
         "total_bytes": overview.total_bytes,
-        "instants": told,
+        "instants": shown,
         "file_groups": files,
     }
 

@@ -324,11 +324,11 @@ def _explain(given: argparse.Namespace) -> int:
     table = open_table(given)
     options = load_table_options(given, table)
     if given.batch is not None:
-        told = explain_batch(table, options.sink.id, given.batch, given.query)
+        explained = explain_batch(table, options.sink.id, given.batch, given.query)
         if given.format == "json":
-            say_json({"table": table.storage.base_uri, "verdict": told.verdict, "reason": told.reason})
+            say_json({"table": table.storage.base_uri, "verdict": explained.verdict, "reason": explained.reason})
         else:
-            say([f"{told.verdict}: {told.reason}"])
+            say([f"{explained.verdict}: {explained.reason}"])
         return 0
     files = list(explain_files(table, options))
     if given.format == "json":

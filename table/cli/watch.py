@@ -119,7 +119,7 @@ class Totals:
         """The counters as Prometheus reads them from a file (text exposition format)."""
         escaped = self.table.replace("\\", "\\\\").replace('"', '\\"')
         label = f'table="{escaped}"'
-        told = {
+        counters = {
             "hudistream_commits_verified_total": ("Commits that were verified.", {label: self.commits}),
             "hudistream_commits_unsound_total": ("Commits in which something was wrong.", {label: self.unsound}),
             "hudistream_looks_failed_total": ("Looks at the table that failed.", {label: self.failed}),
@@ -133,7 +133,7 @@ class Totals:
         return age + "".join(
             f"# HELP {name} {text}\n# TYPE {name} counter\n"
             + "".join(f"{name}{{{labels}}} {count}\n" for labels, count in values.items())
-            for name, (text, values) in told.items()
+            for name, (text, values) in counters.items()
         )
 
 

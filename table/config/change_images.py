@@ -25,8 +25,8 @@ def images_in(properties: Mapping[str, str]) -> ChangeImages | None:
     """
     if properties.get(CDC_KEY, "false").strip().lower() != "true":
         return None
-    told = properties.get(IMAGES_KEY, ChangeImages.DATA_BEFORE_AFTER.value).strip()
+    named = properties.get(IMAGES_KEY, ChangeImages.DATA_BEFORE_AFTER.value).strip()
     for images in ChangeImages:
-        if images.value == told.upper():
+        if images.value == named.upper():
             return images
-    raise UnsupportedTableError(f"the table has {IMAGES_KEY}={told}: {', '.join(ChangeImages)} are known")
+    raise UnsupportedTableError(f"the table has {IMAGES_KEY}={named}: {', '.join(ChangeImages)} are known")

@@ -34,8 +34,8 @@ _PREFIXED_SINCE = 9  # table version
 
 def encoding_in(properties: Mapping[str, str]) -> KeyEncoding | None:
     """The spelling that the properties of a table state; None where they state none that is known."""
-    said = properties.get(_ENCODING_OF_HUDI) or properties.get(ENCODING_KEY) or ""
-    return next((each for each in KeyEncoding if each == said.strip().upper()), None)
+    named = properties.get(_ENCODING_OF_HUDI) or properties.get(ENCODING_KEY) or ""
+    return next((each for each in KeyEncoding if each == named.strip().upper()), None)
 
 
 def encoding_of_version(version: int) -> KeyEncoding:

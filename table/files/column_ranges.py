@@ -96,15 +96,15 @@ def ranges_of_file(metadata: pq.FileMetaData, columns: Sequence[str]) -> dict[st
 
 
 def _range_of_chunk(chunk: pq.ColumnChunkMetaData, kind: pq.ColumnSchema) -> ColumnRange | None:
-    told = chunk.statistics
-    if told is None or told.null_count is None:
+    statistics = chunk.statistics
+    if statistics is None or statistics.null_count is None:
         return None
-    count, nulls = chunk.num_values, told.null_count
+    count, nulls = chunk.num_values, statistics.null_count
     size, uncompressed = chunk.total_compressed_size, chunk.total_uncompressed_size
     if nulls == count:
         return ColumnRange(None, None, count, nulls, size, uncompressed)
-    if told.has_min_max:
-        least, greatest = _physical(told.min_raw, kind), _physical(told.max_raw, kind)
+    if statistics.has_min_max:
+        least, greatest = _physical(statistics.min_raw, kind), _physical(statistics.max_raw, kind)
     elif kind.physical_type in ("FLOAT", "DOUBLE"):
         least = greatest = _INFINITE  # no value is a number
     else:

@@ -49,10 +49,10 @@ class KeyFates:
             found: for each stored row the position of its key, or -1.
             gone: positions of the stored rows that the records delete.
         """
-        left = np.ones(len(found), np.bool_)
-        left[gone] = False
+        unmatched = np.ones(len(found), np.bool_)
+        unmatched[gone] = False
         self._was_there[found[found >= 0]] = True
-        self._stays[found[left & (found >= 0)]] = True
+        self._stays[found[unmatched & (found >= 0)]] = True
 
     def find_new(self, deletes: Flags) -> Flags:
         """The records that add their key.

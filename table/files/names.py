@@ -140,7 +140,9 @@ def may_be_of_instant(write_token: str, instant_time: str) -> bool:
         instant_time: time of the commit.
     """
     stage = write_token.split("-")[1:2]
-    return bool(stage) and int(stage[0]) in {_stage_number(instant_time, has_deletes=told) for told in (False, True)}
+    return bool(stage) and int(stage[0]) in {
+        _stage_number(instant_time, has_deletes=deletes) for deletes in (False, True)
+    }
 
 
 def tells_no_deletes(write_token: str, instant_times: frozenset[str]) -> bool:

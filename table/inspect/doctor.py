@@ -100,13 +100,13 @@ def examine(
 
 def _not_examined(options: WriteOptions | None) -> str:
     """What the diagnosis says nothing of (pure)."""
-    left = [
+    skipped = [
         "the contents of data files (`hudistream check` reads them)",
         "Spark and its workers (the first batch asks them)",
         *([] if options is None else ["the lock, the catalog and the folder of bad rows"]),
         *(["the options of a sink (--options)"] if options is None else []),
     ]
-    return "not looked at: " + "; ".join(left)
+    return "not looked at: " + "; ".join(skipped)
 
 
 def _examine_free_place(storage: Storage, options: WriteOptions | None) -> list[Finding]:
@@ -141,8 +141,8 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     findings = [Finding("ok", kind)]
     drops = options is not None and options.table.metadata_enabled is False
     dropped = frozenset[str]().union(*(options.table.dropped_indexes.values() if options is not None else ()))
-    left = frozenset() if drops else config.metadata_indexes - (dropped - STATISTICS)
-    checked = replace(config, metadata_partitions=",".join(sorted(left)))
+    indexes = frozenset() if drops else config.metadata_indexes - (dropped - STATISTICS)
+    checked = replace(config, metadata_partitions=",".join(sorted(indexes)))
     if drops and config.metadata_partitions.strip():
         findings.append(Finding("note", f"the metadata table ({config.metadata_partitions}) will be dropped"))
     findings += _tried(lambda: check_can_write(checked), "its properties fit")
@@ -150,7 +150,7 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
         findings += _examine_statistics(table, options)
     if options is not None:
         findings += _tried(lambda: check_options_agree(options, config), "the options agree with the table")
-        findings += _examine_new_rows(options, left)
+        findings += _examine_new_rows(options, indexes)
     if not table.storage.exists(PROPERTIES_FILE):
         findings.append(
             Finding("note", f"{PROPERTIES_FILE} is missing or was being changed; {BACKUP_FILE} is in force")
@@ -248,8 +248,8 @@ def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
         return [Finding("stop", f"{text}: {way_in}, or wait {left_s:.0f} s after the last one has stopped")]
     if holder.identity is None or holder.identity.query_id is None:
         return [Finding("stop", f"{text}: others may write after it has ended, or in {left_s:.0f} s if it is dead")]
-    said = f"if it is dead, the same query may start again at once, and others in {left_s:.0f} s"
-    return [Finding("note", f"{text}: {said}; while it lives, others are refused")]
+    until = f"if it is dead, the same query may start again at once, and others in {left_s:.0f} s"
+    return [Finding("note", f"{text}: {until}; while it lives, others are refused")]
 
 
 def _examine_probes(facts: Health) -> list[Finding]:

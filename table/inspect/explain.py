@@ -58,8 +58,8 @@ def explain_packing(file: DataFile, options: WriteOptions) -> tuple[bool, str]:
         return False, f"full enough: {file.size_bytes} bytes, the limit of small files is {limit}"
     if file.size_bytes >= most:
         return False, f"full: {file.size_bytes} bytes of {most}"
-    left = most - file.size_bytes
-    return True, f"small: takes rows first when a batch has some for this partition path ({left} bytes left)"
+    free = most - file.size_bytes
+    return True, f"small: takes rows first when a batch has some for this partition path ({free} bytes left)"
 
 
 def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExplanation]:

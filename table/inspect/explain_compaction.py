@@ -79,11 +79,11 @@ def tell_when(timeline: Timeline, settings: CompactionSettings) -> str:
     commits = commits_since_compaction(timeline)
     if make_due(commits, settings):
         return "a compaction is due, and takes it"
-    said = f"{len(commits)} delta commits since the last compaction"
+    reached = f"{len(commits)} delta commits since the last compaction"
     if settings.trigger is CompactionTrigger.NUM_COMMITS:
-        return f"{said}: the next one takes it after {settings.delta_commits}"
+        return f"{reached}: the next one takes it after {settings.delta_commits}"
     bounds = f"{settings.delta_commits} commits, {settings.delta_seconds} seconds"
-    return f"{said}: the next one takes it when it is due ({settings.trigger.value}: {bounds})"
+    return f"{reached}: the next one takes it when it is due ({settings.trigger.value}: {bounds})"
 
 
 def _find_next(

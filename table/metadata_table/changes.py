@@ -117,10 +117,10 @@ def _keys_of_commit(metadata: CommitMetadata, written: Written) -> KeysByGroup |
     """The keys that each file group gets and loses; None where those of a file, or of a replaced one, are unknown."""
     if metadata.operation in _KEEPS_KEYS:
         return {}
-    told = {(stat.partition_path, stat.file_id): stat.keys for stat in written.stats if stat.keys is not None}
-    is_known = all((stat.partition_path, stat.file_id) in told for stat in metadata.stats)
+    keys = {(stat.partition_path, stat.file_id): stat.keys for stat in written.stats if stat.keys is not None}
+    is_known = all((stat.partition_path, stat.file_id) in keys for stat in metadata.stats)
     is_whole = not metadata.replaced or metadata.operation == _MOVES_KEYS
-    return told if is_known and is_whole else None
+    return keys if is_known and is_whole else None
 
 
 def _name_of(stat: WriteStat) -> str:

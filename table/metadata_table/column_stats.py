@@ -220,14 +220,14 @@ def _form_of(version: int) -> _Form:
 
 def _long(number: int) -> bytes:
     """A number in Avro's binary form (zigzag, seven bits a byte)."""
-    left = number << 1 if number >= 0 else (-number << 1) - 1
-    if left < 0x80:
-        return bytes((left,))
+    zigzag = number << 1 if number >= 0 else (-number << 1) - 1
+    if zigzag < 0x80:
+        return bytes((zigzag,))
     out = bytearray()
-    while left >= 0x80:
-        out.append(left & 0x7F | 0x80)
-        left >>= 7
-    out.append(left)
+    while zigzag >= 0x80:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    out.append(zigzag)
     return bytes(out)
 
 
@@ -294,11 +294,11 @@ def widened_value(values: Sequence[Value], version: int) -> bytes | None:
     Raises:
         CorruptFileError: a record does not follow its schema, or has values of another type than an earlier one.
     """
-    left = newest_values(values)
-    if len(left) <= 1:
-        return _with_schema(left[0], version) if left else None
+    newest = newest_values(values)
+    if len(newest) <= 1:
+        return _with_schema(newest[0], version) if newest else None
     known: dict[str, Any] | None = None
-    records = [_record(value) for value in left]
+    records = [_record(value) for value in newest]
     for record in records:
         about = record["ColumnStatsMetadata"]
         if known is None or about["isTightBound"] or about["isDeleted"] or known["isDeleted"]:

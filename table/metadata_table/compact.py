@@ -244,17 +244,17 @@ def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: Co
     if found is None or not is_whole(found):
         raise UnsupportedTableError(f"the file group {file_id} of the metadata table has lost files")
     version = own.config.version
-    left: HFileEntries | Iterable[tuple[bytes, bytes]]
+    merged_entries: HFileEntries | Iterable[tuple[bytes, bytes]]
     if index == FILES:
-        left = sorted(records_of_lists(read_lists(own, found, committed).entries()).items())
+        merged_entries = sorted(records_of_lists(read_lists(own, found, committed).entries()).items())
     elif index == RECORD_INDEX and sum(file.size_bytes for file in found.files) <= _MOST_AT_ONCE:
-        left = _merged_locations(own, found, committed)
+        merged_entries = _merged_locations(own, found, committed)
     else:
         merge = newest_location if index == RECORD_INDEX else widened_value
         records = read_records(own, found, committed).entries()
         merged = ((key, merge(values, version)) for key, values in records)
-        left = ((key, value) for key, value in merged if value is not None)
-    data = encode_hfile(left, schema_of(version), is_base_file=True)
+        merged_entries = ((key, value) for key, value in merged if value is not None)
+    data = encode_hfile(merged_entries, schema_of(version), is_base_file=True)
     name = str(BaseFileName(file_id, token, time, _EXTENSION))
     if create_settled(own.storage, join(index, name), data) != data:
         raise UnsupportedTableError(f"the base file {name} of the metadata table has other entries than its log files")
@@ -267,8 +267,8 @@ def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: Co
 def _merged_locations(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> HFileEntries:
     """The newest location of each key of a slice of the record index."""
     merged = merge_layers(read_layers(own, found, committed))
-    told = (newest_location([Value(data or None, schema)], own.config.version) for data, schema in merged.values)
-    values = pa.array([value or b"" for value in told], pa.binary())
+    locations = (newest_location([Value(data or None, schema)], own.config.version) for data, schema in merged.values)
+    values = pa.array([value or b"" for value in locations], pa.binary())
     return HFileEntries(merged.keys, values.take(pa.array(merged.numbers)))
 
 

@@ -239,9 +239,9 @@ def drop_indexes(storage: Storage, config: TableConfig, indexes: frozenset[str],
 
 
 def _without_indexes(properties: Mapping[str, str], dropped: frozenset[str]) -> Mapping[str, str]:
-    left = {name for name in properties.get("hoodie.table.metadata.partitions", "").split(",") if name} - dropped
+    kept = {name for name in properties.get("hoodie.table.metadata.partitions", "").split(",") if name} - dropped
     return {
-        "hoodie.table.metadata.partitions": ",".join(sorted(left)),
+        "hoodie.table.metadata.partitions": ",".join(sorted(kept)),
         "hoodie.table.metadata.partitions.inflight": "",
     }
 

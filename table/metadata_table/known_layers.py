@@ -64,13 +64,13 @@ class KnownLayer:
 
     def match(self, sought: Sought) -> Hits:
         """What the layer says of keys."""
-        found, told = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        found, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for length in self.keys.keys() & {*sought.lengths}:
             numbers, keys = self.keys[length]
             hits, of_keys = sought.match_array(keys)
             found.append(of_keys)
-            told.append(numbers[hits].astype(np.int64))
-        return Hits(np.concatenate(found), np.concatenate(told), self.values, self.schema)
+            values.append(numbers[hits].astype(np.int64))
+        return Hits(np.concatenate(found), np.concatenate(values), self.values, self.schema)
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ def _told_apart(pieces: Pieces) -> tuple[npt.NDArray[np.int32], tuple[bytes, ...
     numbers = np.zeros(len(pieces), np.int32)
     for at, of_length in pieces.by_length():
         each = of_length.dictionary_encode()
-        told = [values.setdefault(value, len(values)) for value in each.dictionary.to_pylist()]
-        numbers[at] = np.array(told, np.int32)[each.indices.to_numpy()]
+        codes = [values.setdefault(value, len(values)) for value in each.dictionary.to_pylist()]
+        numbers[at] = np.array(codes, np.int32)[each.indices.to_numpy()]
     return numbers, tuple(values)
 
 
@@ -236,14 +236,14 @@ def merge_layers(layers: Iterable[KnownLayer]) -> Merged:
     keys, numbers = [pa.array([], pa.binary())], [np.zeros(0, np.int64)]
     for layer in layers:
         # a delete has a number like any value, and goes at the end
-        told = [values.setdefault((value, layer.schema if value else ""), len(values)) for value in layer.values]
+        codes = [values.setdefault((value, layer.schema if value else ""), len(values)) for value in layer.values]
         for of_keys, array in layer.keys.values():
             keys.append(array.cast(pa.binary()))
-            numbers.append(np.array(told, np.int64)[of_keys])
+            numbers.append(np.array(codes, np.int64)[of_keys])
     every, told_of = pa.concat_arrays(keys), np.concatenate(numbers)
     order = pc.array_sort_indices(every).to_numpy()  # stable: of equal keys the newest stands last
     every, told_of = every.take(pa.array(order)), told_of[order]
-    left = told_of != values.get((_DELETE, ""), -1)
+    stays = told_of != values.get((_DELETE, ""), -1)
     if len(every) > 1:
-        left[:-1] &= pc.not_equal(every[:-1], every[1:]).to_numpy(zero_copy_only=False)
-    return Merged(every.filter(pa.array(left)), told_of[left], tuple(values))
+        stays[:-1] &= pc.not_equal(every[:-1], every[1:]).to_numpy(zero_copy_only=False)
+    return Merged(every.filter(pa.array(stays)), told_of[stays], tuple(values))

@@ -73,10 +73,10 @@ def decode_location(values: Sequence[Value]) -> Location | None:
     Raises:
         CorruptFileError: the newest record does not follow its schema.
     """
-    left = newest_values(values)
-    if not left:
+    newest = newest_values(values)
+    if not newest:
         return None
-    found = _record(left[-1])["recordIndexMetadata"]
+    found = _record(newest[-1])["recordIndexMetadata"]
     try:
         file_id = found["fileId"]
         if found["fileIdEncoding"] == _BY_UUID:
@@ -103,13 +103,13 @@ def newest_location(values: Sequence[Value], version: int) -> bytes | None:
         values: what the layers say.
         version: of the metadata table, whose schema the result has.
     """
-    left = newest_values(values)
-    if not left:
+    newest = newest_values(values)
+    if not newest:
         return None
-    if left[-1].schema == schema_of(version):
-        return left[-1].data
+    if newest[-1].schema == schema_of(version):
+        return newest[-1].data
     out = BytesIO()
-    fastavro.schemaless_writer(out, parsed_schema(schema_of(version)), _record(left[-1]))
+    fastavro.schemaless_writer(out, parsed_schema(schema_of(version)), _record(newest[-1]))
     return out.getvalue()
 
 

@@ -47,7 +47,7 @@ def make_record_index(
     """
     if not config.tells_keys:
         raise UnsupportedTableError("the table does not hold rows with their keys")
-    told: list[NewLocations] = []
+    locations: list[NewLocations] = []
     count = 0
     try:
         for group in groups:
@@ -55,9 +55,9 @@ def make_record_index(
             if count > MOST_KEYS:
                 raise UnsupportedTableError(f"the table has more than {MOST_KEYS} rows")
             keys = {(group.partition_path, group.file_id): KeyChanges((group.keys,))}
-            told.append(new_locations(keys, config.version, _time_of(group, config)))
+            locations.append(new_locations(keys, config.version, _time_of(group, config)))
         made: list[dict[bytes, bytes]] = [{} for _ in range(count_groups(count))]
-        for found in told:
+        for found in locations:
             for (_, number), records in found.by_group(len(made)).items():
                 made[number].update(iter(records.added))
         if sum(map(len, made)) < count:

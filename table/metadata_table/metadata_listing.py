@@ -74,13 +74,15 @@ def narrow_paths(paths: Sequence[str], narrow: Narrow) -> list[str]:
         paths: all partition paths.
         narrow: as of `Listing.walk`: takes the folders of one level.
     """
-    depth, left = 1, list(paths)
-    while any(path.count("/") >= depth - 1 and path for path in left):
-        folders = {_first_levels(path, depth) for path in left if path and path.count("/") >= depth - 1}
+    depth, narrowed = 1, list(paths)
+    while any(path.count("/") >= depth - 1 and path for path in narrowed):
+        folders = {_first_levels(path, depth) for path in narrowed if path and path.count("/") >= depth - 1}
         kept = set(narrow(sorted(folders)))
-        left = [path for path in left if not path or path.count("/") < depth - 1 or _first_levels(path, depth) in kept]
+        narrowed = [
+            path for path in narrowed if not path or path.count("/") < depth - 1 or _first_levels(path, depth) in kept
+        ]
         depth += 1
-    return left
+    return narrowed
 
 
 def _first_levels(path: str, depth: int) -> str:

@@ -227,9 +227,9 @@ def count_groups(entries: Iterable[FileInfo]) -> int:
     count = len({file.file_id for file in files})
     if not count:
         raise CorruptFileError("an index of the metadata table has no files")
-    said = {number for file in files if (number := _said_count(file.name)) is not None} - {count}
-    if said:
-        raise CorruptFileError(f"an index of the metadata table has {count} file groups, and had {max(said)}")
+    differing = {number for file in files if (number := _said_count(file.name)) is not None} - {count}
+    if differing:
+        raise CorruptFileError(f"an index of the metadata table has {count} file groups, and had {max(differing)}")
     return count
 
 

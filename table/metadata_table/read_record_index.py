@@ -82,8 +82,8 @@ class _Known:
 
     def numbers_of(self, hits: Hits) -> npt.NDArray[np.int64]:
         """For each hit the position of its location in `locations`; `NOWHERE`: the key was deleted."""
-        told, inverse = np.unique(hits.numbers, return_inverse=True)
-        values = (hits.values[number] for number in told.tolist())
+        distinct, inverse = np.unique(hits.numbers, return_inverse=True)
+        values = (hits.values[number] for number in distinct.tolist())
         numbers = [self._number_of(Value(value, hits.schema)) if value else NOWHERE for value in values]
         return np.array(numbers, np.int64)[inverse.reshape(-1)]
 
@@ -153,10 +153,10 @@ class RecordIndex:
 
 
 def _decode(values: Sequence[Value], known: _Decoded) -> Location | None:
-    said = tuple(values)
-    if said not in known:
-        known[said] = decode_location(said)
-    return known[said]
+    layers = tuple(values)
+    if layers not in known:
+        known[layers] = decode_location(layers)
+    return known[layers]
 
 
 @dataclass(frozen=True)

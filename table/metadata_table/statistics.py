@@ -164,8 +164,8 @@ def new_statistics(
     codec = StatsCodec(kinds, version, is_typed=kept.is_typed)
     of_files: dict[str, bytes] = {}
     of_partitions: dict[str, bytes] = {}
-    for path, told in ranges.items():
-        by_name = {name: _only(kinds, of_file) for name, of_file in told.items()}
+    for path, ranges_of_path in ranges.items():
+        by_name = {name: _only(kinds, of_file) for name, of_file in ranges_of_path.items()}
         for name, of_file in by_name.items():
             for column, found in of_file.items():
                 value = codec.encode(RecordType.COLUMN_STATS, ColumnStats(name, column, found))

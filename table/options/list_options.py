@@ -55,8 +55,8 @@ def list_options() -> tuple[OptionRow, ...]:
     for alias, key in ALIASES.items():
         aliases.setdefault(key, []).append(alias)
 
-    def row(key: str, option_class: OptionClass, *told: str) -> OptionRow:
-        return OptionRow(key, tuple(sorted(aliases.get(key, ()))), option_class, *told)
+    def row(key: str, option_class: OptionClass, *texts: str) -> OptionRow:
+        return OptionRow(key, tuple(sorted(aliases.get(key, ()))), option_class, *texts)
 
     defaults = WriteOptions()
     honoured = [

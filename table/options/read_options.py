@@ -215,13 +215,13 @@ def _check_path(given: str | None, base_path: str | None) -> None:
         raise InvalidConfigError(f"the options say the table is at {given!r}, the call reads {base_path!r}: keep one")
 
 
-def _agreed(said: Mapping[str, str], given: ReadOptions) -> ReadOptions:
+def _agreed(named: Mapping[str, str], given: ReadOptions) -> ReadOptions:
     """Merges options and arguments, and refuses contradictions."""
-    as_of = _one_of("as_of", given.as_of, AS_OF, said.get(AS_OF))
-    since = _one_of("since", given.since, BEGIN, said.get(BEGIN))
-    until = _one_of("until", given.until, END, said.get(END))
-    start = _one_of("start", given.start, START_OFFSET, said.get(START_OFFSET))
-    kind = _query_type(said)
+    as_of = _one_of("as_of", given.as_of, AS_OF, named.get(AS_OF))
+    since = _one_of("since", given.since, BEGIN, named.get(BEGIN))
+    until = _one_of("until", given.until, END, named.get(END))
+    start = _one_of("start", given.start, START_OFFSET, named.get(START_OFFSET))
+    kind = _query_type(named)
     if kind is None and (given.since is not None or given.until is not None):
         kind = QueryType.INCREMENTAL
     kind = kind or QueryType.SNAPSHOT
@@ -238,17 +238,17 @@ def _agreed(said: Mapping[str, str], given: ReadOptions) -> ReadOptions:
         raise InvalidConfigError(
             f"{ranged[0]} ({key}) asks for a range of commits, and {QUERY_TYPE}={kind}: set it to incremental"
         )
-    confirms = CONFIRM in said and bool(Flag().read(CONFIRM, said[CONFIRM]))
-    return ReadOptions(kind, as_of, since, until, str(start) if start is not None else None, BEGIN in said, confirms)
+    confirms = CONFIRM in named and bool(Flag().read(CONFIRM, named[CONFIRM]))
+    return ReadOptions(kind, as_of, since, until, str(start) if start is not None else None, BEGIN in named, confirms)
 
 
-def _query_type(said: Mapping[str, str]) -> QueryType | None:
+def _query_type(named: Mapping[str, str]) -> QueryType | None:
     found: dict[str, QueryType] = {}
-    if QUERY_TYPE in said:
-        found[f"{QUERY_TYPE}={said[QUERY_TYPE]}"] = _QUERY_TYPE.read(QUERY_TYPE, said[QUERY_TYPE])
-    elif _VIEW_TYPE in said:
-        found[f"{_VIEW_TYPE}={said[_VIEW_TYPE]}"] = _OLD_VIEW.read(_VIEW_TYPE, said[_VIEW_TYPE])
-    if _AS_READ_OPTIMIZED in said and Flag().read(_AS_READ_OPTIMIZED, said[_AS_READ_OPTIMIZED]):
+    if QUERY_TYPE in named:
+        found[f"{QUERY_TYPE}={named[QUERY_TYPE]}"] = _QUERY_TYPE.read(QUERY_TYPE, named[QUERY_TYPE])
+    elif _VIEW_TYPE in named:
+        found[f"{_VIEW_TYPE}={named[_VIEW_TYPE]}"] = _OLD_VIEW.read(_VIEW_TYPE, named[_VIEW_TYPE])
+    if _AS_READ_OPTIMIZED in named and Flag().read(_AS_READ_OPTIMIZED, named[_AS_READ_OPTIMIZED]):
         found[f"{_AS_READ_OPTIMIZED}=true"] = QueryType.READ_OPTIMIZED
     if len({*found.values()}) > 1:
         raise InvalidConfigError(f"{' and '.join(found)} say different things: keep one")

@@ -53,7 +53,7 @@ def checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: 
     return archive
 
 
-def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) -> None:
+def check_clean_spellings(parsed: Mapping[str, Any], spelled: Mapping[str, str]) -> None:
     """Refuses the two switches of asynchronous cleaning if they contradict each other.
 
     Off, Hudi's switch means cleaning after each commit before the next batch begins, and Flink's switch means no
@@ -61,7 +61,7 @@ def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) ->
 
     Args:
         parsed: field -> value.
-        said: field -> key and value as they were given.
+        spelled: field -> key and value as they were given.
 
     Raises:
         InvalidConfigError: names both.
@@ -70,17 +70,17 @@ def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) ->
     if ours not in parsed or flinks not in parsed or (parsed[ours] and parsed[flinks]):
         return
     raise InvalidConfigError(
-        f"{said[ours]} and {said[flinks]} say different things: off, the first means cleaning after each commit, and "
-        "the second none at all; keep one"
+        f"{spelled[ours]} and {spelled[flinks]} say different things: off, the first means cleaning after each commit, "
+        "and the second none at all; keep one"
     )
 
 
-def choose_bloom_type(parsed: dict[str, Any], said: Mapping[str, str]) -> None:
+def choose_bloom_type(parsed: dict[str, Any], spelled: Mapping[str, str]) -> None:
     """Selects dynamic filters, Hudi's default, if a bound of dynamic filters is given.
 
     Args:
         parsed: field -> value; the type is added if only the bound was given.
-        said: field -> key and value as they were given.
+        spelled: field -> key and value as they were given.
 
     Raises:
         InvalidConfigError: the bound is given with a type of filter that has no bound.
@@ -88,5 +88,5 @@ def choose_bloom_type(parsed: dict[str, Any], said: Mapping[str, str]) -> None:
     bound, kind = "base_file.bloom_max_entries", "base_file.bloom_type"
     if bound in parsed and parsed.setdefault(kind, BloomType.DYNAMIC_V0) is not BloomType.DYNAMIC_V0:
         raise InvalidConfigError(
-            f"{said[bound]} bounds the filters of {BloomType.DYNAMIC_V0}, and {said[kind]}: drop one of the two"
+            f"{spelled[bound]} bounds the filters of {BloomType.DYNAMIC_V0}, and {spelled[kind]}: drop one of the two"
         )

@@ -252,7 +252,7 @@ def _read(values: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[s
     """Field -> value of the honoured keys, and the settings of the timestamp key generator."""
     parsed: dict[str, Any] = {}
     timebased: dict[str, str] = {}
-    said: dict[str, str] = {}
+    spelled: dict[str, str] = {}
     for name, (key, value) in values.items():
         honoured = HONOURED[name]
         found = honoured.kind.read(key, value)
@@ -263,9 +263,9 @@ def _read(values: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[s
             continue
         if parsed.setdefault(honoured.path, found) != found:
             raise InvalidConfigError(
-                f"{said[honoured.path]} and {key}={shown_value(key, value)} say different things: keep one"
+                f"{spelled[honoured.path]} and {key}={shown_value(key, value)} say different things: keep one"
             )
-        said[honoured.path] = f"{key}={shown_value(key, value)}"
-    check_clean_spellings(parsed, said)
-    choose_bloom_type(parsed, said)
+        spelled[honoured.path] = f"{key}={shown_value(key, value)}"
+    check_clean_spellings(parsed, spelled)
+    choose_bloom_type(parsed, spelled)
     return parsed, timebased

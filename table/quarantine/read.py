@@ -54,8 +54,8 @@ def read_bad_rows(
     taken = find_replayed(table, storage)
     found = [_read_file(storage, name, taken) for name in _list_files(storage)]
     if not found:
-        told = [(REASON, pa.string()), (FILE, pa.string()), (ROW, pa.int64()), (REPLAYED, pa.bool_())]
-        return pa.schema(told).empty_table()
+        columns = [(REASON, pa.string()), (FILE, pa.string()), (ROW, pa.int64()), (REPLAYED, pa.bool_())]
+        return pa.schema(columns).empty_table()
     rows = pa.concat_tables(found, promote_options="permissive")
     return rows if replayed else rows.filter(pc.invert(rows.column(REPLAYED)))
 

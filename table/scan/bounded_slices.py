@@ -46,8 +46,12 @@ def slice_guarantee(
     known: pc.Expression | None = None
     for name, kind in kinds.items():
         parts = [ranges.get((file.path, name)) for file in found.files]
-        told = [part for part in parts if part is not None]
-        bound = _bound(name, kind, widen(told)) if len(told) == len(parts) and all(map(_is_bounded, told)) else None
+        bounded = [part for part in parts if part is not None]
+        bound = (
+            _bound(name, kind, widen(bounded))
+            if len(bounded) == len(parts) and all(map(_is_bounded, bounded))
+            else None
+        )
         if bound is not None:
             known = bound if known is None else known & bound
     return known

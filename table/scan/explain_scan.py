@@ -38,8 +38,8 @@ class ScanExplanation:
 
     def to_json(self) -> dict[str, object]:
         """As an object for ``json.dumps``."""
-        told = asdict(self)
-        return {**told.pop("pruning"), **told}
+        document = asdict(self)
+        return {**document.pop("pruning"), **document}
 
     def __str__(self) -> str:
         """One line for each kind of pruning."""

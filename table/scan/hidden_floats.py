@@ -100,11 +100,11 @@ def find_hidden(predicate: Predicate | None, schema: pa.Schema) -> HiddenFloats 
 def _cases_of(leaves: Sequence[Leaf]) -> Iterator[Case]:
     """Every choice of columns that are NaN, 0.0 or -0.0."""
     for chosen in product((None, _NAN, 0.0, -0.0), repeat=len(leaves)):
-        told = [(leaf, value) for leaf, value in zip(leaves, chosen, strict=True) if value is not None]
-        if told:
-            nan = tuple(leaf for leaf, value in told if math.isnan(value))
-            zeros = tuple(leaf for leaf, value in told if value == 0.0)
-            yield Case(nan, zeros, _all_of([ds.field(*leaf) == value for leaf, value in told]))
+        hidden = [(leaf, value) for leaf, value in zip(leaves, chosen, strict=True) if value is not None]
+        if hidden:
+            nan = tuple(leaf for leaf, value in hidden if math.isnan(value))
+            zeros = tuple(leaf for leaf, value in hidden if value == 0.0)
+            yield Case(nan, zeros, _all_of([ds.field(*leaf) == value for leaf, value in hidden]))
 
 
 def _all_of(known: Sequence[pc.Expression]) -> pc.Expression:
@@ -199,8 +199,8 @@ class _Chunks:
 
     def _bounds(self, group: int, leaf: Leaf) -> tuple[float, float] | None:
         place = self._places.get(".".join(leaf))
-        told = self._metadata.row_group(group).column(place).statistics if place is not None else None
-        return (told.min, told.max) if told is not None and told.has_min_max else None
+        statistics = self._metadata.row_group(group).column(place).statistics if place is not None else None
+        return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else None
 
     def may_all_be_nan(self, group: int, leaves: Iterable[Leaf]) -> bool:
         """Whether one row of a row group may have a NaN in each of these columns; a column that is absent is null."""

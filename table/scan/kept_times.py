@@ -35,8 +35,8 @@ def is_kept_request_time(snapshot: Snapshot, time: str, asked: str) -> bool:
 
 
 def _was_upgraded(config: TableConfig) -> bool:
-    said = config.extra.get(_INITIAL_VERSION, "")
-    by_hudi = said.isdigit() and int(said) < _FIRST_OF_LAYOUT_2
+    version = config.extra.get(_INITIAL_VERSION, "")
+    by_hudi = version.isdigit() and int(version) < _FIRST_OF_LAYOUT_2
     return config.layout_version > 1 and (by_hudi or UPGRADED_UNTIL in config.extra)
 
 

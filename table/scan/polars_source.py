@@ -63,7 +63,7 @@ def scan_hudi(source: str | os.PathLike[str] | Scan, storage_options: Mapping[st
         needed = columns
         if columns is not None and predicate is not None:
             needed = list(dict.fromkeys([*columns, *predicate.meta.root_names()]))
-        left, this = rows, object()
+        remaining, this = rows, object()
         terms = [term for term in _terms_of(predicate) if term[0] not in floating]
         _OPEN.add(this)
         try:
@@ -73,9 +73,9 @@ def scan_hudi(source: str | os.PathLike[str] | Scan, storage_options: Mapping[st
                     frame: Any = pl.from_arrow(batch)
                     frame = frame.filter(predicate) if predicate is not None else frame
                     frame = frame.select(columns) if columns is not None else frame
-                    yield frame if left is None else frame.head(left)
-                    left = None if left is None else left - frame.height
-                    if left is not None and left <= 0:
+                    yield frame if remaining is None else frame.head(remaining)
+                    remaining = None if remaining is None else remaining - frame.height
+                    if remaining is not None and remaining <= 0:
                         return
         finally:
             _OPEN.discard(this)

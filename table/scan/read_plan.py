@@ -62,16 +62,16 @@ def read_batches(plan: ScanPlan, limit: int | None = None) -> Generator[pa.Recor
     Raises:
         CorruptFileError, StorageError: a file cannot be decoded or read.
     """
-    left = limit
-    if left == 0:
+    remaining = limit
+    if remaining == 0:
         return
     for batch in _all_batches(plan):
         if not batch.num_rows:
             continue
-        if left is not None and batch.num_rows >= left:
-            yield batch.slice(0, left)
+        if remaining is not None and batch.num_rows >= remaining:
+            yield batch.slice(0, remaining)
             return
-        left = left - batch.num_rows if left is not None else None
+        remaining = remaining - batch.num_rows if remaining is not None else None
         yield batch
 
 

@@ -73,20 +73,20 @@ def search_schemas(
         load: loads one commit; None where it is not known.
         before: a write that is not later than the first commit; None: none is known.
     """
-    now, left = Written(present), MOST_LOADS
+    now, loads = Written(present), MOST_LOADS
     known: dict[int, Written | None] = {-1: before, len(times): now}
 
     def search(low: int, high: int) -> None:
         """Fills what lies between two commits that are known; `len(times)` is the present."""
-        nonlocal left
+        nonlocal loads
         if high - low <= 1:
             return
         if _settles(known[low], known[high], present):
             known.update(dict.fromkeys(range(low + 1, high), known[low]))
             return
         middle = (low + high) // 2
-        known[middle] = load(times[middle]) if left > 0 else None
-        left -= 1
+        known[middle] = load(times[middle]) if loads > 0 else None
+        loads -= 1
         search(middle, high)  # the newest first: most files are of new commits
         search(low, middle)
 

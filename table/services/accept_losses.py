@@ -165,11 +165,11 @@ def _find_damaged(snapshot: Snapshot, cut: frozenset[str], *, reads_rows: bool) 
             mine = {file.name: file for file in named.of(group.partition_path).get(group.file_id, ())}
             for file in group.merged_slice.files:
                 unknown = NamedFile(file.name, file.partition_path, file.file_id, "", file.size_bytes)
-                told = mine.get(file.name, unknown)
+                by_commit = mine.get(file.name, unknown)
                 found = (
-                    _damage_of_base(snapshot.storage, told, file.size_bytes, columns)
+                    _damage_of_base(snapshot.storage, by_commit, file.size_bytes, columns)
                     if isinstance(file, BaseFile)
-                    else _damage_of_log(snapshot.storage, told, ordering, passes_over=file.path not in cut)
+                    else _damage_of_log(snapshot.storage, by_commit, ordering, passes_over=file.path not in cut)
                 )
                 if found is not None:
                     yield found

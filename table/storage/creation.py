@@ -64,5 +64,5 @@ def _is_ours(ask: Ask, path: str, mark: str) -> bool | None:
 def _mark_of(fs: Any, full: str) -> str:
     """The mark of an object; "" if it has none, as those of other programs."""
     bucket, key = fs.split_path(full)[:2]
-    said = fs.call_s3("head_object", Bucket=bucket, Key=key)
-    return str(said.get("Metadata", {}).get(_MARK, ""))
+    answer = fs.call_s3("head_object", Bucket=bucket, Key=key)
+    return str(answer.get("Metadata", {}).get(_MARK, ""))

@@ -135,10 +135,10 @@ class FsspecStorage(Storage):
 
     def _failed(self, verb: str, path: str, error: Exception, fs: Any) -> StorageError:
         reach = reach_of(self.protocol, self.root, self.options, os.environ, sent_key(fs))
-        told = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split()) or type(error).__name__
         why = why_refused(error) if reach else None
         return StorageError(
-            f"could not {verb} {path!r}{f' in {reach}' if reach else ''}: {f'{why} ({told})' if why else told}"
+            f"could not {verb} {path!r}{f' in {reach}' if reach else ''}: {f'{why} ({reason})' if why else reason}"
         )
 
     def read(self, path: str) -> bytes:  # noqa: D102
@@ -291,8 +291,8 @@ class FsspecStorage(Storage):
         for at in range(0, len(paths), DELETED_AT_ONCE):
             some = {self._full(path): path for path in paths[at : at + DELETED_AT_ONCE]}
             try:
-                said = self._ask("delete", paths[at], partial(delete_objects, paths=tuple(some)))
-                missed.update((some[full], reason) for full, reason in said.items())
+                refused = self._ask("delete", paths[at], partial(delete_objects, paths=tuple(some)))
+                missed.update((some[full], reason) for full, reason in refused.items())
             except (StorageError, FileNotFoundError) as error:
                 missed.update(dict.fromkeys(some.values(), str(error)))
         return missed

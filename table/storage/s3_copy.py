@@ -80,12 +80,12 @@ def delete_objects(fs: Any, _: str, paths: Sequence[str]) -> dict[str, str]:
     bucket = fs.split_path(paths[0])[0]
     asked = {"Objects": [{"Key": key} for key in by_key], "Quiet": True}
     errors = fs.call_s3("delete_objects", Bucket=bucket, Delete=asked).get("Errors") or ()
-    said = {str(error.get("Key")): f"{error.get('Code')}: {error.get('Message')}" for error in errors}
-    strange = next((key for key in said if key not in by_key), None)
+    refused = {str(error.get("Key")): f"{error.get('Code')}: {error.get('Message')}" for error in errors}
+    strange = next((key for key in refused if key not in by_key), None)
     if strange is not None:
-        reason = f"the store's answer names {strange!r}, which was not to be deleted ({said[strange]})"
+        reason = f"the store's answer names {strange!r}, which was not to be deleted ({refused[strange]})"
         return dict.fromkeys(paths, reason)
-    return {by_key[key]: reason for key, reason in said.items()}
+    return {by_key[key]: reason for key, reason in refused.items()}
 
 
 class S3Upload:
@@ -139,25 +139,25 @@ class S3Upload:
         stop = start + length
         self._position += length
         while start < stop:
-            left = stop - start
+            remaining = stop - start
             # the rest must not be too short for a part
-            size = left if left < _COPY_PART_BYTES + MIN_PART_BYTES else _COPY_PART_BYTES
-            said = self._call_part(
+            size = remaining if remaining < _COPY_PART_BYTES + MIN_PART_BYTES else _COPY_PART_BYTES
+            answer = self._call_part(
                 "upload_part_copy",
                 ("copy", self._source_path),
                 CopySource=self._source,
                 CopySourceRange=f"bytes={start}-{start + size - 1}",
             )
-            self._add_part(said["CopyPartResult"]["ETag"])
+            self._add_part(answer["CopyPartResult"]["ETag"])
             start += size
 
-    def _call(self, method: str, told: tuple[str, str], **arguments: Any) -> Any:
-        """Makes one request about the upload; `told`: what is done and the path, for messages."""
+    def _call(self, method: str, about: tuple[str, str], **arguments: Any) -> Any:
+        """Makes one request about the upload; `about`: what is done and the path, for messages."""
         given = {**self._target, "UploadId": self._upload, **arguments}
-        return self._ask(*told, lambda fs, _: fs.call_s3(method, **given))
+        return self._ask(*about, lambda fs, _: fs.call_s3(method, **given))
 
-    def _call_part(self, method: str, told: tuple[str, str], **arguments: Any) -> Any:
-        return self._call(method, told, PartNumber=len(self._parts) + 1, **arguments)
+    def _call_part(self, method: str, about: tuple[str, str], **arguments: Any) -> Any:
+        return self._call(method, about, PartNumber=len(self._parts) + 1, **arguments)
 
     def _add_part(self, etag: str) -> None:
         self._parts.append({"PartNumber": len(self._parts) + 1, "ETag": etag})

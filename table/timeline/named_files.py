@@ -164,7 +164,7 @@ class NamedFiles:
         """Those for which a function is true."""
         by_path: dict[str, Groups] = {}
         for path, groups in self._by_path.items():
-            kept = {file_id: left for file_id, files in groups.items() if (left := tuple(filter(keeps, files)))}
+            kept = {file_id: chosen for file_id, files in groups.items() if (chosen := tuple(filter(keeps, files)))}
             if kept:
                 by_path[path] = kept
         return NamedFiles(by_path)

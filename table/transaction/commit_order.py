@@ -45,8 +45,8 @@ class Place:
 
     def encode(self) -> bytes:
         """JSON."""
-        told = {"time": self.time, "action": self.action, "owner": self.owner, "version": VERSION}
-        return json.dumps(told).encode()
+        document = {"time": self.time, "action": self.action, "owner": self.owner, "version": VERSION}
+        return json.dumps(document).encode()
 
 
 def decode_place(number: int, data: bytes) -> Place:

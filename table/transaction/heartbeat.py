@@ -92,8 +92,8 @@ def find_sight(storage: Storage, instant_time: str) -> str | None:
 
 
 def _encode(identity: WriterIdentity, sight: str | None) -> bytes:
-    told = json.loads(identity.encode())
-    return json.dumps({**told, "sight": sight} if sight is not None else told).encode()
+    document = json.loads(identity.encode())
+    return json.dumps({**document, "sight": sight} if sight is not None else document).encode()
 
 
 def delete_heartbeat(storage: Storage, instant_time: str) -> None:

@@ -41,8 +41,8 @@ class LeaseRecord:
     def encode(self) -> bytes:
         """JSON."""
         who = asdict(self.identity) if self.identity is not None else None
-        told = {"identity": who, "machine": self.machine, "process": self.process, "version": self.version}
-        return json.dumps(told).encode()
+        document = {"identity": who, "machine": self.machine, "process": self.process, "version": self.version}
+        return json.dumps(document).encode()
 
 
 def decode_lease(number: int, data: bytes) -> LeaseRecord:

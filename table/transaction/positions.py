@@ -78,13 +78,13 @@ def position_of(offsets: Offsets) -> str:
     return canonical(json.dumps({topic: {str(n): at for n, at in found.items()} for topic, found in offsets.items()}))
 
 
-def find_break(end: Positions, start: Positions, told: str = "this query begins at") -> str | None:
+def find_break(end: Positions, start: Positions, named: str = "this query begins at") -> str | None:
     """Why a batch does not continue at the end of an earlier one, in words; None if it does.
 
     Args:
         end: positions of the sources after the earlier batch.
         start: positions of the sources before the later batch.
-        told: what the start is called where the offsets of a source are not known to be Kafka's.
+        named: what the start is called where the offsets of a source are not known to be Kafka's.
     """
     if len(end) != len(start):
         return f"the earlier query read {len(end)} sources, and this one reads {len(start)}"
@@ -93,7 +93,7 @@ def find_break(end: Positions, start: Positions, told: str = "this query begins 
             continue
         offsets, begin = kafka_offsets(before), kafka_offsets(now)
         if offsets is None or begin is None:
-            return f"source {number} ended at {before}, and {told} {now}{_between(before, now)}"
+            return f"source {number} ended at {before}, and {named} {now}{_between(before, now)}"
         parts = _find_breaks(offsets, begin)
         if parts:
             return "; ".join(parts)
@@ -110,17 +110,17 @@ def _between(before: str | None, now: str | None) -> str:
 
 
 def _find_breaks(offsets: Offsets, begin: Offsets) -> list[str]:
-    told = []
+    breaks = []
     for topic, partition in sorted({(t, p) for found in (offsets, begin) for t in found for p in found[t]}):
         committed, first = offsets.get(topic, {}).get(partition, 0), begin.get(topic, {}).get(partition)
         where = f"{topic}-{partition}"
         if first is None:
-            told.append(f"{where} is not read by this query, and the table has its rows up to offset {committed - 1}")
+            breaks.append(f"{where} is not read by this query, and the table has its rows up to offset {committed - 1}")
         elif first > committed:
-            told.append(f"{where}: offsets {committed} to {first - 1} would be lost")
+            breaks.append(f"{where}: offsets {committed} to {first - 1} would be lost")
         elif first < committed:
-            told.append(f"{where}: offsets {first} to {committed - 1} would be written a second time")
-    return told
+            breaks.append(f"{where}: offsets {first} to {committed - 1} would be written a second time")
+    return breaks
 
 
 def continue_within(position: str, bounds: Bounds) -> str:
@@ -136,25 +136,27 @@ def continue_within(position: str, bounds: Bounds) -> str:
     committed = kafka_offsets(position)
     if committed is None:
         raise BatchOrderError(f"the table's last batch ended at {position}, which is no position of a Kafka source")
-    told, found = [], {}
+    missing, found = [], {}
     for topic, offsets in committed.items():
         there = bounds.get(topic, {})
         if not there:
-            told.append(f"the topic {topic} is gone")
+            missing.append(f"the topic {topic} is gone")
         found[topic] = {number: offsets.get(number, 0) for number in sorted(there)}
         for number, offset in found[topic].items():
             first, end = there[number]
             if offset < first:
-                told.append(f"{topic}-{number}: offsets {offset} to {first - 1} are lost, the broker has deleted them")
+                missing.append(
+                    f"{topic}-{number}: offsets {offset} to {first - 1} are lost, the broker has deleted them"
+                )
             elif offset > end:
-                told.append(
+                missing.append(
                     f"{topic}-{number}: the table has its rows up to offset {offset - 1}, and the topic ends at {end}: "
                     "the topic was made anew"
                 )
-        told += [f"{topic}-{number} is gone" for number in sorted(set(offsets) - set(there)) if there]
-    if told:
+        missing += [f"{topic}-{number} is gone" for number in sorted(set(offsets) - set(there)) if there]
+    if missing:
         raise BatchOrderError(
-            f"the stream cannot go on where the table ends: {'; '.join(told)}. Get the rows from elsewhere with "
+            f"the stream cannot go on where the table ends: {'; '.join(missing)}. Get the rows from elsewhere with "
             "HudiSink.write, or accept the loss; then start the stream with startingOffsets of your own and another "
             "hoodie.datasource.write.streaming.checkpoint.identifier"
         )

@@ -114,7 +114,7 @@ def write_log(
         StorageError: the store fails, or the instant has ended.
     """
     log: _LogFile | None = None
-    left = changes.inserted  # of several files the first ones tell of them
+    untold = changes.inserted  # of several files the first ones tell of them
     version, deletes = changes.slot.version, delete_flags(changes.incoming, context.merge) | changes.removes
     token = log_write_token(attempt.write_token, context.instant_time, has_deletes=bool(deletes.any()))
     before, stamped = changes.slot.log_files, _stamped(context, attempt, changes, deletes)
@@ -123,8 +123,8 @@ def write_log(
     try:
         for block, records in _blocks(context, stamped, changes, deletes):
             if log is not None and log.size_bytes >= context.log_settings.file_bytes:
-                written = log.close(left)
-                left -= written[0].num_inserts
+                written = log.close(untold)
+                untold -= written[0].num_inserts
                 yield written
                 before, log, version = (*before, log.name), None, version + 1
             if log is None:
@@ -138,7 +138,7 @@ def write_log(
                 )
             log.write(block, records)
         if log is not None:
-            yield log.close(left)
+            yield log.close(untold)
     except BaseException:
         if log is not None:
             log.abandon()

@@ -231,7 +231,7 @@ def decode_checkpoint(version: int, data: bytes) -> DeltaState:
 
 def _plain(action: Mapping[str, Any]) -> dict[str, Any]:
     """An action as a commit has it: without null fields, and with maps as objects."""
-    told = {name: value for name, value in action.items() if value is not None}
-    if "format" in told:
-        told["format"] = {**told["format"], "options": dict(told["format"]["options"] or ())}
-    return {**told, **{name: dict(told[name]) for name in ("configuration", "partitionValues") if name in told}}
+    plain = {name: value for name, value in action.items() if value is not None}
+    if "format" in plain:
+        plain["format"] = {**plain["format"], "options": dict(plain["format"]["options"] or ())}
+    return {**plain, **{name: dict(plain[name]) for name in ("configuration", "partitionValues") if name in plain}}

@@ -109,8 +109,8 @@ class DeltaLog:
     def _write_checkpoint(self, state: DeltaState, now_ms: int) -> None:
         self._storage.put(join(FOLDER, f"{state.version:020d}.checkpoint.parquet"), encode_checkpoint(state, now_ms))
         size = len(state.files) + 2
-        told = json.dumps({"version": state.version, "size": size}).encode()
-        self._storage.put(join(FOLDER, "_last_checkpoint"), told)
+        pointer = json.dumps({"version": state.version, "size": size}).encode()
+        self._storage.put(join(FOLDER, "_last_checkpoint"), pointer)
         for name in superfluous(self._storage.list_dir(FOLDER), state.version):
             self._storage.delete(join(FOLDER, name))
 
@@ -223,8 +223,8 @@ def _target_of(snapshot: Snapshot, files: Sequence[BaseFile], state: DeltaState)
             "Delta log would show them as null"
         )
     sizes = {file.path: file.size_bytes for file in files}
-    columns, told = told_columns(snapshot.config, schema, {file.partition_path for file in files})
-    values = {file.path: told[file.partition_path] for file in files} if columns else {}
+    columns, by_path = told_columns(snapshot.config, schema, {file.partition_path for file in files})
+    values = {file.path: by_path[file.partition_path] for file in files} if columns else {}
     return DeltaTarget(sizes, encode_schema(schema), snapshot.config.name, as_of, columns, values)
 
 
@@ -241,10 +241,10 @@ def told_columns(
         schema: the table's columns (Arrow).
         paths: the partition paths with files.
     """
-    told = {path: {**folder_values(config, schema, path), **_nulls(config, path)} for path in paths}
-    named = config.partition_fields if told else ()
-    columns = tuple(name for name in named if all(name in values for values in told.values()))
-    return columns, {path: {name: _spelled(values[name]) for name in columns} for path, values in told.items()}
+    by_path = {path: {**folder_values(config, schema, path), **_nulls(config, path)} for path in paths}
+    named = config.partition_fields if by_path else ()
+    columns = tuple(name for name in named if all(name in values for values in by_path.values()))
+    return columns, {path: {name: _spelled(values[name]) for name in columns} for path, values in by_path.items()}
 
 
 def _nulls(config: TableConfig, path: str) -> Mapping[str, None]:

@@ -85,12 +85,12 @@ class BaseFileWriter:
         self._keys = FileKeys(settings)
         self._is_started = continued is None
         if continued is not None:
-            stored, left = continued.stored, continued.left
+            stored, remaining = continued.stored, continued.left
             # a caller that writes all rows may drop some: the range is then that of the rows that it writes
-            self._keys = FileKeys(settings, stored.footer, knows_bounds=bool(left or continued.patches))
+            self._keys = FileKeys(settings, stored.footer, knows_bounds=bool(remaining or continued.patches))
             if continued.is_copied:
                 self._copied = CopiedGroups(stored, self._schema, settings)
-                self._rows = sum(stored.group_rows[number] for number in (*left, *continued.patches))
+                self._rows = sum(stored.group_rows[number] for number in (*remaining, *continued.patches))
 
     @property
     def is_begun(self) -> bool:
@@ -155,15 +155,19 @@ class BaseFileWriter:
 
     def _decode_tail(self, continued: Continued) -> list[int]:
         """Adds the older file's last rows to those to be encoded. Returns the row groups that stay as they are."""
-        left = continued.left
-        kept = len(left) if continued.is_planned else self._plan_kept([continued.stored.group_rows[n] for n in left])
-        if kept < len(left):
-            tail = [self._restamped(rows) for rows in continued.stored.read_batches(self._schema, left[kept:])]
+        remaining = continued.left
+        kept = (
+            len(remaining)
+            if continued.is_planned
+            else self._plan_kept([continued.stored.group_rows[n] for n in remaining])
+        )
+        if kept < len(remaining):
+            tail = [self._restamped(rows) for rows in continued.stored.read_batches(self._schema, remaining[kept:])]
             if self._has_meta_fields:
                 self._keys.add_tail([chunk for rows in tail for chunk in rows.column(RECORD_KEY).chunks])
             self._pending = tail + self._pending
             self._pending_bytes += sum(map(rows_bytes, tail))
-        return left[:kept]
+        return remaining[:kept]
 
     def _plan_kept(self, group_rows: list[int]) -> int:
         pending = sum(map(len, self._pending))

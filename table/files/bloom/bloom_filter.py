@@ -89,13 +89,13 @@ class BloomFilter:
 
     def screen(self, hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
         """For each key False when its first hashes (`screen_hashes`) say that it was never added."""
-        left = np.arange(hashes.shape[1])
+        open_keys = np.arange(hashes.shape[1])
         for values in hashes[: self.hashes]:
-            left = left[self.holds(remainder(values[left], self.bits))]
-            if not len(left):
+            open_keys = open_keys[self.holds(remainder(values[open_keys], self.bits))]
+            if not len(open_keys):
                 break
         passed = np.zeros(hashes.shape[1], np.bool_)
-        passed[left] = True
+        passed[open_keys] = True
         return passed
 
     @property

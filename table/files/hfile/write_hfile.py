@@ -98,8 +98,8 @@ def _pieces(entries: HFileEntries | Iterable[tuple[bytes, bytes]]) -> Iterator[H
     if isinstance(entries, HFileEntries):
         yield entries
         return
-    left = iter(entries)
-    while pairs := list(islice(left, _PAIRS_AT_ONCE)):
+    remaining = iter(entries)
+    while pairs := list(islice(remaining, _PAIRS_AT_ONCE)):
         yield HFileEntries.of(pairs)
 
 

@@ -201,11 +201,11 @@ class _Items(Decoder):
         rows = np.arange(len(cursors))
         while len(rows):
             inner = cursors.part(rows)
-            left = self._count(inner)
+            remaining = self._count(inner)
             cursors.at[rows] = inner.at
-            rows, left = rows[left > 0], left[left > 0]
-            self._read_run(cursors, rows, left, owners, pieces)
-            counts[rows] += left
+            rows, remaining = rows[remaining > 0], remaining[remaining > 0]
+            self._read_run(cursors, rows, remaining, owners, pieces)
+            counts[rows] += remaining
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         return self._made(pa.array(offsets), self._ordered(owners, pieces))
 

@@ -75,15 +75,16 @@ class TextStatistics(NamedTuple):
     bounds: Bounds | None
 
 
-def with_text_statistics(group: Struct, told: Mapping[tuple[bytes, ...], TextStatistics]) -> Struct:
+def with_text_statistics(group: Struct, statistics: Mapping[tuple[bytes, ...], TextStatistics]) -> Struct:
     """A row group whose chunks of text have these statistics.
 
     Args:
         group: the row group; its writer made no statistics for these chunks.
-        told: path of a column -> its statistics.
+        statistics: path of a column -> its statistics.
     """
     chunks = [
-        _told(chunk, told[chunk_path(chunk)]) if chunk_path(chunk) in told else chunk for chunk in chunks_of(group)
+        _told(chunk, statistics[chunk_path(chunk)]) if chunk_path(chunk) in statistics else chunk
+        for chunk in chunks_of(group)
     ]
     return {**group, COLUMNS: Field(LIST, Items(STRUCT, chunks))}
 

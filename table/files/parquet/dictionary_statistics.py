@@ -46,11 +46,11 @@ def tell_dictionaries(rows: pa.Table, names: Sequence[str]) -> Mapping[Path, Tex
         names: the columns (`columns_told_here`).
     """
     extremes = find_extremes([rows.select(names)])
-    told: dict[Path, TextStatistics] = {}
+    found: dict[Path, TextStatistics] = {}
     for name in names:
         path = (name.encode(),)
-        told[path] = TextStatistics(rows.column(name).null_count, _bounds_of(path, extremes.get(path)))
-    return told
+        found[path] = TextStatistics(rows.column(name).null_count, _bounds_of(path, extremes.get(path)))
+    return found
 
 
 def _bounds_of(path: Path, found: Extremes | None) -> Bounds | None:

@@ -122,8 +122,8 @@ class _Encoder:
         """The written row groups, with their offsets in the file."""
         groups = cut_groups(self.close(), empty_footer(*self._form).before_rows, self._shifts)
         return [
-            _completed(group, extremes, nan, told)
-            for group, extremes, nan, told in zip(groups, self._extremes, self._nan, self._told, strict=True)
+            _completed(group, extremes, nan, texts)
+            for group, extremes, nan, texts in zip(groups, self._extremes, self._nan, self._told, strict=True)
         ]
 
     def close(self) -> bytes:
@@ -136,14 +136,14 @@ class _Encoder:
 
 
 def _completed(
-    group: WrittenGroup, extremes: Mapping[Path, Extremes], nan: frozenset[Path], told: Mapping[Path, TextStatistics]
+    group: WrittenGroup, extremes: Mapping[Path, Extremes], nan: frozenset[Path], texts: Mapping[Path, TextStatistics]
 ) -> WrittenGroup:
     """A row group with the statistics that Arrow left out, and with bounds that hold for NaN."""
-    if not extremes and not nan and not told:
+    if not extremes and not nan and not texts:
         return group
     bounded = with_bounds(group.decoded, as_bounds(extremes)) if extremes else group.decoded
     bounded = with_open_bounds(bounded, nan) if nan else bounded
-    return group.with_struct(with_text_statistics(bounded, told) if told else bounded)
+    return group.with_struct(with_text_statistics(bounded, texts) if texts else bounded)
 
 
 class _Stretch:

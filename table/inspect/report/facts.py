@@ -124,8 +124,8 @@ def _with_history(facts: ReportFacts, table: HudiTable, _: KeptSettings) -> Repo
     rows = load_history(table)
     commits = rows.slice(0, MOST_COMMITS).to_pylist()
     changes = [(row["instant"], change) for row in commits for change in row["schema_changes"] or ()]
-    left = max(0, len(rows) - MOST_COMMITS)
-    return replace(facts, commits=tuple(commits), commits_left_out=left, schema_changes=tuple(changes[:MOST_LISTED]))
+    omitted = max(0, len(rows) - MOST_COMMITS)
+    return replace(facts, commits=tuple(commits), commits_left_out=omitted, schema_changes=tuple(changes[:MOST_LISTED]))
 
 
 def _with_files(facts: ReportFacts, table: HudiTable, _: KeptSettings) -> ReportFacts:

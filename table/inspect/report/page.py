@@ -85,7 +85,7 @@ def tables_page(below: str, glances: Sequence[Glance], made_at: str) -> str:
     """
     heads = "".join(f"<th>{escape(name)}</th>" for name in COLUMNS)
     rows = "".join(_glance_row(row_of(one, below), one) for one in glances)
-    told = "".join(
+    cells = "".join(
         f"<li><b>{_said(row_of(one, below)[0])}</b>: {_said(finding.text)} [{finding.code.value}]</li>"
         for one in glances
         for finding in one.findings
@@ -96,7 +96,7 @@ def tables_page(below: str, glances: Sequence[Glance], made_at: str) -> str:
         f'<span class="verdict v{int(level)}">{WORDS[level]}</span>',
         '<div class="grid">',
         _card("The worst first", f'<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>', wide=True),
-        _card("What is not well", f"<ul>{told}</ul>" if told else '<p class="none">nothing</p>', wide=True),
+        _card("What is not well", f"<ul>{cells}</ul>" if cells else '<p class="none">nothing</p>', wide=True),
         "</div>",
     ]
     return _whole(below, parts)
@@ -119,8 +119,8 @@ def _whole(title: str, parts: Iterable[str]) -> str:
 
 def _said(text: object) -> str:
     """A text from a table, shortened, with markup escaped."""
-    told = str(text)
-    return escape(told if len(told) <= _LONGEST else told[: _LONGEST - 1] + "…")
+    shown = str(text)
+    return escape(shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…")
 
 
 def _card(title: str, content: str, *, wide: bool = False) -> str:
@@ -133,10 +133,10 @@ def _head(facts: ReportFacts, made_at: str) -> str:
     level = health.verdict if health is not None else Verdict.BROKEN
     words = WORDS[level] if health is not None else "could not be read"
     found = [one.text for one in health.findings] if health is not None else []
-    told = "".join(f"<li>{_said(text)}</li>" for text in (*found, *facts.problems))
+    items = "".join(f"<li>{_said(text)}</li>" for text in (*found, *facts.problems))
     return (
         f'<h1>{_said(facts.name)}</h1><p class="path">{_said(facts.path)} · looked at {escape(made_at)}</p>'
-        f'<span class="verdict v{int(level)}">{words}</span>' + (f"<ul>{told}</ul>" if told else "")
+        f'<span class="verdict v{int(level)}">{words}</span>' + (f"<ul>{items}</ul>" if items else "")
     )
 
 
@@ -176,8 +176,8 @@ def _commit_rows(facts: ReportFacts) -> str:
         figures = [row.get(f"rows_{kind}") or 0 for kind in ("added", "updated", "deleted")]
         if row.get("rows_added") is None:
             continue
-        told = f"{figures[0]:,} added, {figures[1]:,} updated, {figures[2]:,} deleted"
-        title = f"{_moment(row)} {row['operation'] or row['action']}: {told}"
+        counts = f"{figures[0]:,} added, {figures[1]:,} updated, {figures[2]:,} deleted"
+        title = f"{_moment(row)} {row['operation'] or row['action']}: {counts}"
         styled = zip(("added", "updated", "deleted"), figures, strict=True)
         bars.append(Bar(tuple((style, float(value)) for style, value in styled), _moment(row, form), title))
     most = max((bar.value for bar in bars), default=0)
@@ -192,9 +192,9 @@ def _services(facts: ReportFacts) -> str:
         if row.get("rows_added") is None:
             name = f"{row['action']}" + ("" if row["state"] == "COMPLETED" else ", pending")
             counts[name] = counts.get(name, 0) + 1
-    told = ", ".join(f"{_said(name)} {count:,}" for name, count in sorted(counts.items()))
-    left = f" {facts.commits_left_out:,} older instants are not shown." if facts.commits_left_out else ""
-    return f'<p class="note">{"Services: " + told + "." if told else "No service has run."}{left}</p>'
+    listed = ", ".join(f"{_said(name)} {count:,}" for name, count in sorted(counts.items()))
+    omitted = f" {facts.commits_left_out:,} older instants are not shown." if facts.commits_left_out else ""
+    return f'<p class="note">{"Services: " + listed + "." if listed else "No service has run."}{omitted}</p>'
 
 
 def _commit_bytes(facts: ReportFacts) -> str:
@@ -297,10 +297,10 @@ def _next_compaction(facts: ReportFacts) -> str:
 
 def _schema(facts: ReportFacts) -> str:
     shown = [(name, kind, "" if nullable else "never null") for name, kind, nullable in facts.schema[:MOST_LISTED]]
-    left = len(facts.schema) - len(shown)
-    note = f'<p class="note">{left:,} more columns.</p>' if left > 0 else ""
-    told = "".join(f"<li>{_said(instant)}: {_said(change)}</li>" for instant, change in facts.schema_changes)
-    return _table(("column", "type", ""), shown) + note + (f"<ul>{told}</ul>" if told else "")
+    omitted = len(facts.schema) - len(shown)
+    note = f'<p class="note">{omitted:,} more columns.</p>' if omitted > 0 else ""
+    changes = "".join(f"<li>{_said(instant)}: {_said(change)}</li>" for instant, change in facts.schema_changes)
+    return _table(("column", "type", ""), shown) + note + (f"<ul>{changes}</ul>" if changes else "")
 
 
 def _check(facts: ReportFacts) -> str:
@@ -325,8 +325,10 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _keys(keys: Iterable[tuple[str, str]]) -> str:
-    told = (f'<span class="key"><i style="background:var(--{color})"></i>{escape(name)}</span>' for color, name in keys)
-    return f"<p>{''.join(told)}</p>"
+    items = (
+        f'<span class="key"><i style="background:var(--{color})"></i>{escape(name)}</span>' for color, name in keys
+    )
+    return f"<p>{''.join(items)}</p>"
 
 
 def _form(facts: ReportFacts) -> str:

@@ -55,10 +55,10 @@ def choices_of(*, moves: Moves | MovesName | None = None, **given: bool | None) 
     Raises:
         InvalidConfigError: `moves` is another text.
     """
-    said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if moves is not None:
-        said["moves"] = OneOf(Moves, what="choice").read("moves", moves)
-    return FeedChoices(**said) if said else None
+        chosen["moves"] = OneOf(Moves, what="choice").read("moves", moves)
+    return FeedChoices(**chosen) if chosen else None
 
 
 def shown_schema(columns: pa.Schema, choices: FeedChoices) -> pa.Schema:

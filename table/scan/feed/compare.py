@@ -81,8 +81,8 @@ def uncommon_keys(before: pa.Table, after: pa.Table) -> pa.Array:
         before: rows with the columns of `IDENTITY`.
         after: rows with the same columns.
     """
-    left = [rows.column(KEY) for rows in _without_pairs(before, after, IDENTITY)]
-    chunks = [chunk for column in left for chunk in column.chunks]
+    unpaired = [rows.column(KEY) for rows in _without_pairs(before, after, IDENTITY)]
+    chunks = [chunk for column in unpaired for chunk in column.chunks]
     return pc.unique(pa.chunked_array(chunks, pa.string()))
 
 

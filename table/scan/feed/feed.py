@@ -148,11 +148,11 @@ def _while_pinned(plan: FeedPlan, pin: HeldPin) -> Iterator[pa.RecordBatch]:
 
 
 def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    left = limit
+    remaining = limit
     for batch in batches:
-        if left is not None and len(batch) >= left:
-            if left:
-                yield batch.slice(0, left)
+        if remaining is not None and len(batch) >= remaining:
+            if remaining:
+                yield batch.slice(0, remaining)
             return
-        left = left - len(batch) if left is not None else None
+        remaining = remaining - len(batch) if remaining is not None else None
         yield batch

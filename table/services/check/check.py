@@ -176,11 +176,11 @@ def settle(
         after: what the last look found.
         problems: why something was not repaired.
     """
-    left = {finding.key for finding in after}
+    remaining = {finding.key for finding in after}
     every: Mapping[tuple[Kind, str], Finding] = {f.key: f for f in (*between, *before)}
     settled = []
     for finding in every.values():
-        if finding.key not in left:
+        if finding.key not in remaining:
             settled.append(replace(finding, repair=Repair.DONE, why=""))
         elif finding.repair is Repair.POSSIBLE and finding.key in problems:
             settled.append(replace(finding, repair=Repair.REFUSED, why=problems[finding.key]))

@@ -79,8 +79,8 @@ class CommitReport:
 
     def to_json(self) -> dict[str, Any]:
         """As `--format json` shows it."""
-        told = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**told, "sound": self.is_sound, "findings": [finding.to_json() for finding in self.findings]}
+        document = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**document, "sound": self.is_sound, "findings": [finding.to_json() for finding in self.findings]}
 
 
 @dataclass(frozen=True)
@@ -369,13 +369,13 @@ def _check_locations(
 ) -> Iterator[Finding]:
     """Some keys that the commit wrote, looked up in the record index."""
     index = see_record_index(table.storage, table.config, table.known_lists).as_of(snapshot.timeline)
-    left, wrong = _MOST_LOOKED_UP, []
+    remaining, wrong = _MOST_LOOKED_UP, []
     for file in files:
-        keys = pa.concat_arrays([pa.array([], pa.string()), *_keys_of_commit(table, file, instant.time)])[:left]
-        left -= len(keys)
+        keys = pa.concat_arrays([pa.array([], pa.string()), *_keys_of_commit(table, file, instant.time)])[:remaining]
+        remaining -= len(keys)
         here = index.find(keys).by_group().get((file.partition_path, file.file_id), ())
         wrong += keys.take(pa.array(np.setdiff1d(np.arange(len(keys)), here))).to_pylist()
-        if left <= 0:
+        if remaining <= 0:
             break
     if wrong:
         text = f"the record index is wrong about {len(wrong)} keys of the newest commit, among them {wrong[0]!r}"

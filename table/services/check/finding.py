@@ -136,13 +136,13 @@ class CheckReport(ShownInNotebooks):
     def verdict(self) -> str:
         """One line for the table."""
         counts = [(len(self.of(severity)), severity.value) for severity in Severity]
-        left = ", ".join(f"{count} {name}s" if count != 1 else f"1 {name}" for count, name in counts)
+        counted = ", ".join(f"{count} {name}s" if count != 1 else f"1 {name}" for count, name in counts)
         mended = sum(finding.repair is Repair.DONE for finding in self.findings)
-        said = f"{left} in {self.files} files, {self.files_read} of them read"
+        summary = f"{counted} in {self.files} files, {self.files_read} of them read"
         if self.chunks_read:
-            said += f"; {self.chunks_summed / self.chunks_read:.0%} of their column chunks carry checksums"
-        said += f"; {mended} repaired" if mended else ""
-        return f"the table is sound: {said}" if self.is_sound else f"the table is not sound: {said}"
+            summary += f"; {self.chunks_summed / self.chunks_read:.0%} of their column chunks carry checksums"
+        summary += f"; {mended} repaired" if mended else ""
+        return f"the table is sound: {summary}" if self.is_sound else f"the table is not sound: {summary}"
 
     def to_json(self) -> dict[str, Any]:
         """As `--format json` shows it."""

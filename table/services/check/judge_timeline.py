@@ -16,9 +16,9 @@ _NEXT_BATCH = "nothing: the next batch does it; or `hudistream check --repair`"
 
 def judge_timeline(look: Look) -> Iterator[Finding]:
     """Instants that are stuck or do not hold together, and leftovers of ended instants."""
-    for name, said in look.unreadable.items():
+    for name, problem in look.unreadable.items():
         yield Finding(
-            Kind.UNREADABLE_TIMELINE, Severity.ERROR, name, said, Repair.REFUSED, "it cannot be made again", (
+            Kind.UNREADABLE_TIMELINE, Severity.ERROR, name, problem, Repair.REFUSED, "it cannot be made again", (
                 "bring the file back from a backup; until then nothing is deleted"
             )
         )  # fmt: skip
@@ -134,14 +134,16 @@ def _gap(severity: Severity, time: str, text: str, advice: str) -> Finding:
 def judge_ends(look: Look) -> Iterator[Finding]:
     """End records that are over, broken, or contradicted by the timeline."""
     line, completed = look.committed.first_time, look.committed.times
-    for name, said in look.leftovers.broken_ends.items():
+    for name, problem in look.leftovers.broken_ends.items():
         where = join(ENDS_FOLDER, name)
         if find_completed_of(look, name) is not None:
             advice = "`hudistream check --repair` writes it again: the completed file has its content"
-            yield Finding(Kind.BROKEN_END_RECORD, Severity.ERROR, where, said, Repair.POSSIBLE, advice=advice)
+            yield Finding(Kind.BROKEN_END_RECORD, Severity.ERROR, where, problem, Repair.POSSIBLE, advice=advice)
             continue
         advice = "the instant cannot be ended: delete its data files and its instant files by hand, or bring it back"
-        yield Finding(Kind.BROKEN_END_RECORD, Severity.ERROR, where, said, Repair.REFUSED, "it decides an end", advice)
+        yield Finding(
+            Kind.BROKEN_END_RECORD, Severity.ERROR, where, problem, Repair.REFUSED, "it decides an end", advice
+        )
     for end in look.leftovers.ends.values():
         where, is_pending = end_path(end.time, end.action), end.time in look.pending
         if line is not None and end.time < line and not is_pending:
@@ -185,21 +187,21 @@ def find_completed_of(look: Look, name: str) -> Instant | None:
 
 def judge_leftovers(look: Look) -> Iterator[Finding]:
     """Markers, heartbeats, folders of waiting files, temporaries and leases that ended instants and writers left."""
-    left, pending = look.leftovers, look.pending
-    for time, broken in left.markers.items():
+    leftovers, pending = look.leftovers, look.pending
+    for time, broken in leftovers.markers.items():
         if broken:
             text = f"{len(broken)} of its markers do not parse, {broken[0]!r} for one"
             yield _leftover(look, Kind.BROKEN_MARKERS, time, text, Severity.WARNING)
-        if time not in pending and time not in left.kept_markers and not _may_be_ending(look, time):
+        if time not in pending and time not in leftovers.kept_markers and not _may_be_ending(look, time):
             yield _leftover(look, Kind.ENDED_MARKERS, time, "its markers are still there")
     for kind, times, text in (
-        (Kind.ENDED_HEARTBEAT, left.heartbeats, "its heartbeat is still there"),
-        (Kind.ENDED_STAGING, left.staged, "its folder of waiting files is still there"),
+        (Kind.ENDED_HEARTBEAT, leftovers.heartbeats, "its heartbeat is still there"),
+        (Kind.ENDED_STAGING, leftovers.staged, "its folder of waiting files is still there"),
     ):
         for time in times:
             if time not in pending and not _may_be_ending(look, time):
                 yield Finding(kind, Severity.NOTE, time, text, Repair.POSSIBLE, advice=_NEXT_BATCH)
-    for path in left.temporaries:
+    for path in leftovers.temporaries:
         text = "half-written by a process that died"
         yield Finding(Kind.TEMPORARY_FILE, Severity.NOTE, path, text, Repair.POSSIBLE, advice=_NEXT_BATCH)
     if look.holder.has_expired and look.holder.record is not None and look.holder.record.identity is not None:

@@ -54,13 +54,13 @@ def _check_file(storage: Storage, path: str, ordering: pa.Schema, *, is_named: b
                 continue
             if place.is_framed or not place.begins or place.verdict is Verdict.WHOLE:
                 raise CorruptFileError(f"the block at byte {place.start} is damaged: {place.reason}")
-            said = "a commit names the file, so rows of it are lost" if is_named else "as over what dead writers leave"
+            why = "a commit names the file, so rows of it are lost" if is_named else "as over what dead writers leave"
             where = f"the bytes from {place.start} to {place.end} are no block ({place.reason})"
             yield Finding(
                 Kind.DAMAGED_BLOCK,
                 Severity.ERROR if is_named else Severity.WARNING,
                 path,
-                f"{where}; readers pass over them: {said}",
+                f"{where}; readers pass over them: {why}",
                 Repair.REFUSED,
                 _WHY,
                 _BACKUP,

@@ -115,11 +115,11 @@ class _Comparison:
     def _find_lost(self, group: Group, keys: pa.Array, places: Places) -> Iterator[tuple[str, str]]:
         yield from ((key, "which is missing there") for key in keys.take(pa.array(places.unknown)).to_pylist())
         elsewhere = {place: keys.take(pa.array(at)) for place, at in places.by_group().items() if place != group}
-        for place, told in elsewhere.items():
+        for place, keys_there in elsewhere.items():
             held = self._key_set(place)
             yield from (
                 (key, f"which is in {_name(group)}, and not in {_name(place)}")
-                for key in told.to_pylist()
+                for key in keys_there.to_pylist()
                 if key not in held
             )
 

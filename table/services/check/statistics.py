@@ -39,7 +39,7 @@ def check_statistics(table: HudiTable, schema: pa.Schema, files: Iterable[BaseFi
     kinds = {field.name: field.type for field in with_meta_columns(schema)}
     try:
         index = StatisticsIndex(table.storage, table.config)
-        told = index.ranges(kinds, asked)
+        stored = index.ranges(kinds, asked)
         of_paths = _load_partition_ranges(table, kinds, {file.partition_path for file in asked})
     except Failures as error:
         if not _are_kept(table.storage):
@@ -50,7 +50,7 @@ def check_statistics(table: HudiTable, schema: pa.Schema, files: Iterable[BaseFi
     for file in asked:
         found = _ranges_of(table.storage, file, index.columns)
         real = {name: as_read(one, kinds[name]) for name, one in found.items()}
-        wrong += [f"{file.path}: {why}" for why in _wrong_of_file(file, real, told)]
+        wrong += [f"{file.path}: {why}" for why in _wrong_of_file(file, real, stored)]
         wrong += [f"{file.partition_path or '.'}: {why}" for why in _wrong_of_path(file.partition_path, real, of_paths)]
     if not wrong or not _are_kept(table.storage):
         return []
@@ -84,9 +84,9 @@ def _ranges_of(storage: Storage, file: BaseFile, columns: tuple[str, ...]) -> Ma
         return {}
 
 
-def _wrong_of_file(file: BaseFile, real: Mapping[str, ColumnRange], told: RangesOfFiles) -> Iterable[str]:
+def _wrong_of_file(file: BaseFile, real: Mapping[str, ColumnRange], stored: RangesOfFiles) -> Iterable[str]:
     for name, found in real.items():
-        known = told.get((file.path, name))
+        known = stored.get((file.path, name))
         if known is not None:
             yield from _not_covered(name, found, known)
         elif found.values:  # Hudi tells nothing of a file without rows
@@ -94,11 +94,11 @@ def _wrong_of_file(file: BaseFile, real: Mapping[str, ColumnRange], told: Ranges
 
 
 def _wrong_of_path(
-    path: str, real: Mapping[str, ColumnRange], told: Mapping[tuple[str, str], ColumnRange]
+    path: str, real: Mapping[str, ColumnRange], stored: Mapping[tuple[str, str], ColumnRange]
 ) -> Iterable[str]:
     """A partition path without statistics is not ruled out by Hudi."""
     for name, found in real.items():
-        known = told.get((path, name))
+        known = stored.get((path, name))
         if known is None:
             continue
         yield from _not_covered(name, found, known)

@@ -36,8 +36,8 @@ def describe_stray(look: Look, claim: Claim, time: str, fate: str) -> Stray:
     is_undone = time in look.records.undone
     if claim is Claim.BELOW_LINE:
         is_archived = time in look.archive.times
-        said = f"the archived commit {time} does not name it" if is_archived else f"instant {time} was rolled back"
-        text = f"{said}, and readers see its rows since archival moved past it"
+        why = f"the archived commit {time} does not name it" if is_archived else f"instant {time} was rolled back"
+        text = f"{why}, and readers see its rows since archival moved past it"
         return Stray(Kind.VISIBLE_STRAY, Severity.ERROR, text)
     text = f"instant {time} {'was rolled back' if is_undone else 'is not on the timeline'}: {fate}"
     is_next = look.committed.first_time is not None and time < look.last_write

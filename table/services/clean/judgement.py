@@ -120,11 +120,11 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: CleanerMemory
     facts = _load_facts(snapshot, settings, last, load_reader_needs(snapshot.table, settings))
     files: dict[str, tuple[str, ...]] = {}
     emptied: list[str] = []
-    left: list[str] = []
+    postponed: list[str] = []
     gone_bytes = seen_bytes = 0
     now = clock.format_instant_time(clock.now_ms(), snapshot.config.timezone)
     judged, later = _judge_chosen(facts, memory)
-    left += later
+    postponed += later
     for of_partition in judged:
         path = of_partition.partition_path
         memory.held.note(path, of_partition.fates, facts.earliest.time if facts.earliest else "", now)
@@ -136,7 +136,7 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: CleanerMemory
         if of_partition.is_emptied:
             emptied.append(path)
         if any(fate.is_held for fate in of_partition.fates):
-            left.append(path)
+            postponed.append(path)
     if not files:
         return None
     _check_share(settings, gone_bytes, seen_bytes)
@@ -148,7 +148,7 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: CleanerMemory
         commits[-1].time if commits else "",
         dict(sorted(files.items())),
         savepoints=facts.savepoints,
-        left=tuple(sorted(left)),
+        left=tuple(sorted(postponed)),
         emptied=tuple(sorted(emptied)),
     )
 

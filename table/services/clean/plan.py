@@ -306,13 +306,13 @@ def _by_commit(
 
 def _by_versions(slices: Sequence[FileSlice], retained: int, compacting: str | None) -> list[str | None]:
     """For each slice, newest first, why it stays; `compacting` is the base instant that a compaction reads."""
-    left = retained if compacting is None else retained - 1
+    versions = retained if compacting is None else retained - 1
     rules: list[str | None] = []
     counted: set[str] = set()
     for time in [found.base_instant_time for found in slices]:
         if compacting is not None and time >= compacting:
             rules.append("a pending compaction reads it")
-        elif time in counted or len(counted) < left:
+        elif time in counted or len(counted) < versions:
             counted.add(time)
             rules.append(f"among the newest {retained} versions")
         else:

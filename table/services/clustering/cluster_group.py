@@ -88,10 +88,10 @@ def _split(pieces: Iterable[pa.Table], rows_each: int) -> Iterator[Iterator[pa.T
 
     def of_one_file() -> Iterator[pa.Table]:
         nonlocal held
-        left = rows_each
-        while held is not None and left:
-            rows, more = held.slice(0, left), held.slice(left)
-            left -= len(rows)
+        remaining = rows_each
+        while held is not None and remaining:
+            rows, more = held.slice(0, remaining), held.slice(remaining)
+            remaining -= len(rows)
             held = more if len(more) else next(rest, None)
             yield rows
 

@@ -32,11 +32,11 @@ def completion_times(completed: Mapping[Instant, int], zone: str) -> dict[Instan
     writes = sorted(one.time for one in completed if one.action in WRITE_ACTIONS)
     last = ""
     for instant in sorted(completed, key=lambda one: (one.time, completed[one])):
-        said = clock.format_instant_time(completed[instant], zone)
+        completed_at = clock.format_instant_time(completed[instant], zone)
         following = bisect_right(writes, instant.time)
         if following < len(writes):
-            said = min(said, _moved(writes[following], -1))
-        last = max(said, _moved(instant.time, 1), _moved(last, 1) if last else "")
+            completed_at = min(completed_at, _moved(writes[following], -1))
+        last = max(completed_at, _moved(instant.time, 1), _moved(last, 1) if last else "")
         found[instant] = last
     return found
 

@@ -51,8 +51,8 @@ def _bounds(metadata: pq.FileMetaData) -> list[bytes | str | None]:
     if RECORD_KEY not in names:
         return []
     chunks = (metadata.row_group(group).column(names.index(RECORD_KEY)) for group in range(metadata.num_row_groups))
-    told = [chunk.statistics for chunk in chunks if chunk.statistics is not None and chunk.statistics.has_min_max]
-    return [bound for one in told for bound in (one.min, one.max)]
+    statistics = [chunk.statistics for chunk in chunks if chunk.statistics is not None and chunk.statistics.has_min_max]
+    return [bound for one in statistics for bound in (one.min, one.max)]
 
 
 def _tells(entries: Mapping[bytes, bytes], gone: pa.Array, read_keys: Callable[[], pa.Array]) -> bool:

@@ -189,12 +189,12 @@ def describe_holder(state: LockState | None) -> str:
     """The holder of a lock, in words."""
     if state is None or not (state.holder or state.note):
         return "an unknown writer"
-    told = state.holder or state.note
+    holder = state.holder or state.note
     if state.until_ms is not None:
-        told += f", valid until {_moment(state.until_ms)}"
+        holder += f", valid until {_moment(state.until_ms)}"
     elif state.since_ms is not None:
-        told += f", since {_moment(state.since_ms)}"
-    return told
+        holder += f", since {_moment(state.since_ms)}"
+    return holder
 
 
 def _moment(at_ms: int) -> str:

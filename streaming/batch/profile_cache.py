@@ -5,8 +5,7 @@ from dataclasses import replace
 from itertools import islice
 
 from streaming.batch.walk_table import walk_table
-from streaming.plan.bucket_assigner import LiveFile
-from streaming.plan.live_files import live_files_of
+from streaming.plan.live_files import base_files_of
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.plan.write_profile import (
@@ -32,6 +31,7 @@ from table.storage.interface import Storage
 from table.timeline.change import came_and_went
 from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.named_files import NamedFiles
+from table.view.file_group import BaseFile
 from table.view.file_system_view import confirmed_groups
 
 FOOTERS_SAMPLED = 3
@@ -114,7 +114,7 @@ class ProfileCache:
         fresh = fresh_profile(snapshot.timeline.committed_times, sizes, self._list_everywhere(snapshot))
         return fresh if fresh.has_all_paths else learn_listed(fresh, self._list_written_last(snapshot), self._limit)
 
-    def _list_written_last(self, snapshot: Snapshot) -> Mapping[str, tuple[LiveFile, ...]]:
+    def _list_written_last(self, snapshot: Snapshot) -> Mapping[str, tuple[BaseFile, ...]]:
         """The live files of the paths that the last commits wrote, from the metadata table.
 
         Empty where few paths were written: the tasks list them. Merge-on-read tables are left out: a log file goes
@@ -130,26 +130,26 @@ class ProfileCache:
         named = confirmed.named or NamedFiles()
         if len(tuple(named.since(writes[-1].time))) < PATHS_WORTH_THE_LISTS or not listing.load():
             return {}
-        found: dict[str, tuple[LiveFile, ...]] = {}
+        found: dict[str, tuple[BaseFile, ...]] = {}
         for path in reversed(named.since(writes[-COMMITS_REMEMBERED:][0].time).newest_first()):
             try:
                 groups = confirmed_groups(path, listing.list_files(path), confirmed)
             except LostDataError:
                 continue  # the task that writes there lists the folder, and judges
-            found[path] = live_files_of(group.latest_slice for group in groups)
+            found[path] = base_files_of(group.latest_slice for group in groups)
         log.debug("paths_listed_from_metadata_table", table=self._storage.base_uri, partition_paths=len(found))
         return found
 
-    def _list_everywhere(self, snapshot: Snapshot) -> Mapping[str, tuple[LiveFile, ...] | None] | None:
+    def _list_everywhere(self, snapshot: Snapshot) -> Mapping[str, tuple[BaseFile, ...] | None] | None:
         """The live files of the whole table; None where they are not needed, or too many to remember."""
         if not self._everywhere or not snapshot.timeline.committed_times:
             return None
-        found: dict[str, tuple[LiveFile, ...] | None] = {}
+        found: dict[str, tuple[BaseFile, ...] | None] = {}
         files = 0
         for path, groups in walk_table(snapshot):
             # a path with log files stays unknown: the task that writes there lists it
             is_plain = all(group.is_plain for group in groups)
-            found[path] = live_files_of(group.latest_slice for group in groups) if is_plain else None
+            found[path] = base_files_of(group.latest_slice for group in groups) if is_plain else None
             files += len(groups)
             if len(found) > PATHS_REMEMBERED or files > FILES_REMEMBERED:
                 log.debug("too_many_files_to_remember", table=self._storage.base_uri, most=FILES_REMEMBERED)

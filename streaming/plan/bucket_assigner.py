@@ -8,22 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from zlib import crc32
 
+from table.view.file_group import BaseFile
 from table.write.context import Bucket, BucketType
-
-
-@dataclass(frozen=True, slots=True)
-class LiveFile:
-    """A base file that a snapshot reader sees (SmallFile, HoodieRecordLocation).
-
-    Attributes:
-        file_id: its file group.
-        base_file: its name, which contains the instant time of the commit that wrote it.
-        size_bytes: its size.
-    """
-
-    file_id: str
-    base_file: str
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +43,12 @@ class AssignRules:
         place, writers = self.share
         return writers == 1 or crc32(file_id.encode()) % writers == place
 
-    def capacity(self, small_file: LiveFile) -> int:
+    def capacity(self, small_file: BaseFile) -> int:
         """Rows that still fit into a small file (SmallFileAssignState.totalUnassigned)."""
         return max(0, (self.max_file_size_bytes - small_file.size_bytes) // self.record_size_bytes)
 
 
-def find_small_files(files: Iterable[LiveFile], rules: AssignRules) -> tuple[LiveFile, ...]:
+def find_small_files(files: Iterable[BaseFile], rules: AssignRules) -> tuple[BaseFile, ...]:
     """The files of a partition path that are small, smallest first (WriteProfile.smallFilesProfile)."""
     limit = rules.small_file_limit_bytes
     small = (file for file in files if 0 < file.size_bytes < limit and rules.owns(file.file_id))
@@ -70,8 +56,8 @@ def find_small_files(files: Iterable[LiveFile], rules: AssignRules) -> tuple[Liv
 
 
 def drop_costly(
-    small_files: tuple[LiveFile, ...], expected_rows: float, rules: AssignRules, max_rewrite_ratio: float | None
-) -> tuple[LiveFile, ...]:
+    small_files: tuple[BaseFile, ...], expected_rows: float, rules: AssignRules, max_rewrite_ratio: float | None
+) -> tuple[BaseFile, ...]:
     """The small files that are worth rewriting for the rows that are expected to be added to them.
 
     Args:
@@ -91,7 +77,7 @@ def drop_costly(
     return tuple(kept)
 
 
-def share_of_slot(small_files: tuple[LiveFile, ...], slot: int, slots: int) -> tuple[LiveFile, ...]:
+def share_of_slot(small_files: tuple[BaseFile, ...], slot: int, slots: int) -> tuple[BaseFile, ...]:
     """The small files that one slot owns: disjoint from every other slot's (smallFilesOfThisTask)."""
     return small_files[slot::slots]
 
@@ -109,7 +95,7 @@ class BucketAssigner:
     def __init__(
         self,
         partition_path: str,
-        small_files: tuple[LiveFile, ...],
+        small_files: tuple[BaseFile, ...],
         rules: AssignRules,
         new_file_id: Callable[[], str],
     ) -> None:
@@ -134,7 +120,7 @@ class BucketAssigner:
     def _next_bucket(self) -> tuple[Bucket, int]:
         if self._small_files:
             file = self._small_files.pop(0)
-            bucket = Bucket(BucketType.UPDATE, self._partition_path, file.file_id, file.base_file, file.size_bytes)
+            bucket = Bucket(BucketType.UPDATE, self._partition_path, file.file_id, file.name, file.size_bytes)
             return bucket, self._rules.capacity(file)
         bucket = Bucket(BucketType.INSERT, self._partition_path, self._new_file_id())
         return bucket, self._rules.new_file_rows

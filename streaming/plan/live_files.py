@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from streaming.plan.bucket_assigner import LiveFile
-from table.files.names import parse_base_file
-from table.view.file_group import BaseFile, FileSlice
+from table.view.file_group import BaseFile, FileSlice, base_file_of
 
 
 class LiveFiles:
@@ -24,12 +22,12 @@ class LiveFiles:
         is_complete: the same.
     """
 
-    def __init__(self, files: Mapping[str, tuple[LiveFile, ...]] | None = None, *, is_complete: bool = False) -> None:
+    def __init__(self, files: Mapping[str, tuple[BaseFile, ...]] | None = None, *, is_complete: bool = False) -> None:
         self._files = dict(files or {})
         self.is_complete = is_complete
         self._packed: bytes | None = None
 
-    def of(self, path: str) -> tuple[LiveFile, ...] | None:
+    def of(self, path: str) -> tuple[BaseFile, ...] | None:
         """The files of a path; None: not known, the path has to be listed."""
         return self._files.get(path, () if self.is_complete else None)
 
@@ -55,12 +53,12 @@ class _PackedFiles(LiveFiles):
         self._rows = {path: row for row, path in enumerate(columns.column("path").to_pylist())}
         self._names, self._sizes = columns.column("names"), columns.column("sizes")
 
-    def of(self, path: str) -> tuple[LiveFile, ...] | None:
+    def of(self, path: str) -> tuple[BaseFile, ...] | None:
         row = self._rows.get(path)
         if row is None:
             return super().of(path)
         pairs = zip(self._names[row].as_py(), self._sizes[row].as_py(), strict=True)
-        return tuple(LiveFile(name.partition("_")[0], name, size) for name, size in pairs)
+        return tuple(base_file_of(path, name, size) for name, size in pairs)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -69,11 +67,11 @@ class _PackedFiles(LiveFiles):
         return len(self._rows)
 
 
-def _pack(files: Mapping[str, tuple[LiveFile, ...]]) -> bytes:
+def _pack(files: Mapping[str, tuple[BaseFile, ...]]) -> bytes:
     columns = pa.RecordBatch.from_arrays(
         [
             pa.array(list(files), pa.string()),
-            pa.array([[file.base_file for file in of_path] for of_path in files.values()], pa.list_(pa.string())),
+            pa.array([[file.name for file in of_path] for of_path in files.values()], pa.list_(pa.string())),
             pa.array([[file.size_bytes for file in of_path] for of_path in files.values()], pa.list_(pa.int64())),
         ],
         ["path", "names", "sizes"],
@@ -85,23 +83,11 @@ def _pack(files: Mapping[str, tuple[LiveFile, ...]]) -> bytes:
     return packed
 
 
-def live_files_of(slices: Iterable[FileSlice]) -> tuple[LiveFile, ...]:
-    """The base files of file slices, in the form that the write profile remembers."""
-    return as_live_files(found.base_file for found in slices if found.base_file is not None)
+def base_files_of(slices: Iterable[FileSlice]) -> tuple[BaseFile, ...]:
+    """The base files of file slices; a slice of log files alone has none."""
+    return tuple(found.base_file for found in slices if found.base_file is not None)
 
 
-def as_live_files(files: Iterable[BaseFile]) -> tuple[LiveFile, ...]:
-    """Base files in the form that the write profile remembers."""
-    return tuple(LiveFile(file.file_id, file.name, file.size_bytes) for file in files)
-
-
-def as_base_files(path: str, files: Iterable[LiveFile]) -> Sequence[BaseFile]:
-    """Remembered files of a partition path in the form of a listing: in order of file id."""
-    ordered = sorted(files, key=lambda file: file.file_id)
-    return [BaseFile(path, f.base_file, f.file_id, _instant_of(f.base_file), f.size_bytes) for f in ordered]
-
-
-def _instant_of(name: str) -> str:
-    parsed = parse_base_file(name)
-    assert parsed is not None  # a listing, or our own writer, made the name
-    return parsed.instant_time
+def in_order(files: Iterable[BaseFile]) -> Sequence[BaseFile]:
+    """The files of a partition path in order of file id."""
+    return sorted(files, key=lambda file: file.file_id)

@@ -11,8 +11,9 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from streaming.plan.bucket_assigner import AssignRules, LiveFile, find_small_files
+from streaming.plan.bucket_assigner import AssignRules, find_small_files
 from streaming.plan.write_profile import PathProfile, WriteProfile
+from table.view.file_group import BaseFile
 
 SLOT_BYTES = 16 * 1024 * 1024  # expected bytes per slot of a path
 SMALL_BATCH_BYTES = 16 * 1024 * 1024
@@ -121,7 +122,7 @@ def _file_work(known: PathProfile) -> float:
     return FILE_BYTES * known.share
 
 
-def _small_bytes(files: Iterable[LiveFile], rules: AssignRules) -> int:
+def _small_bytes(files: Iterable[BaseFile], rules: AssignRules) -> int:
     return sum(file.size_bytes for file in files if file.size_bytes < rules.small_file_limit_bytes)
 
 

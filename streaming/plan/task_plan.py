@@ -7,7 +7,7 @@ from enum import Enum
 import pyarrow as pa
 
 from streaming.plan import columns
-from streaming.plan.bucket_assigner import AssignRules, LiveFile, find_small_files
+from streaming.plan.bucket_assigner import AssignRules, find_small_files
 from streaming.plan.live_files import LiveFiles
 from streaming.plan.quarantine import Quarantine
 from streaming.plan.routes import Routes
@@ -16,7 +16,7 @@ from table.keys.keygen import KeyRules
 from table.metadata_table.read_record_index import RecordIndex
 from table.options.choices import IndexType
 from table.options.clustering_settings import RowOrder
-from table.view.file_group import CommittedInstants
+from table.view.file_group import BaseFile, CommittedInstants
 from table.view.listing import Listing
 from table.write.context import WriteContext
 
@@ -166,7 +166,7 @@ class TaskPlan:
         """Files of the paths that no task lists: the small ones alone where the batch only adds rows."""
         return self.small_files if self.changes is None else self.changes.files
 
-    def small_files_of(self, path: str) -> tuple[LiveFile, ...]:
+    def small_files_of(self, path: str) -> tuple[BaseFile, ...]:
         """The files of such a path that new rows go into first, smallest first; none with a bucket index."""
         files = self.known_files.of(path) or ()
         if self.changes is None:

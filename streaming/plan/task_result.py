@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from streaming.plan.bucket_assigner import LiveFile
 from table.files.column_ranges import decode_ranges, encode_ranges
 from table.files.key_changes import decode_keys, encode_keys
 from table.index.key_lookup import LookupCounts
 from table.timeline.metadata.commit import WriteStat, stat_from_json
+from table.view.file_group import BaseFile, base_file_of
 
 EXAMPLES = 3
 
@@ -38,7 +38,7 @@ class TaskResult:
     footer_bytes: int = 0
     copied_bytes: int = 0
     reencoded: Mapping[str, int] = field(default_factory=dict)
-    listed: Mapping[str, tuple[LiveFile, ...]] = field(default_factory=dict)
+    listed: Mapping[str, tuple[BaseFile, ...]] = field(default_factory=dict)
     bad_rows: int = 0
     examples: tuple[str, ...] = ()
     quarantined: tuple[str, ...] = ()
@@ -61,7 +61,9 @@ class TaskResult:
         parts["stats"] = [stat.to_json() for stat in self.stats]
         parts["ranges"] = [encode_ranges(stat.ranges) for stat in self.stats]
         parts["keys"] = [encode_keys(stat.keys) for stat in self.stats]
-        parts["listed"] = {path: [asdict(file) for file in files] for path, files in self.listed.items()}
+        parts["listed"] = {
+            path: [[file.name, file.size_bytes] for file in files] for path, files in self.listed.items()
+        }
         parts["lookup"] = asdict(self.lookup)
         return json.dumps(parts)
 
@@ -73,7 +75,9 @@ def decode_result(text: str) -> TaskResult:
         replace(stat_from_json(stat, stat["partitionPath"]), ranges=decode_ranges(ranges), keys=decode_keys(keys))
         for stat, ranges, keys in zip(parts["stats"], parts.pop("ranges"), parts.pop("keys"), strict=True)
     )
-    parts["listed"] = {path: tuple(LiveFile(**file) for file in files) for path, files in parts["listed"].items()}
+    parts["listed"] = {
+        path: tuple(base_file_of(path, *file) for file in files) for path, files in parts["listed"].items()
+    }
     parts["lookup"] = LookupCounts(**parts["lookup"])
     for name in ("examples", "quarantined"):
         parts[name] = tuple(parts[name])

@@ -8,7 +8,7 @@ changed. If they do not, the profile is built again.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from streaming.plan.bucket_assigner import AssignRules, LiveFile
+from streaming.plan.bucket_assigner import AssignRules
 from streaming.plan.live_files import LiveFiles
 from table.files.bloom.bloom_filter import filter_bytes_per_key
 from table.files.names import BASE_FILE_EXTENSION, parse_base_file, parse_log_file
@@ -17,11 +17,12 @@ from table.storage.interface import join
 from table.timeline.change import Change
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.view.file_group import BaseFile, base_file_of
 
 RECORD_BYTES = 1024  # assumed row size where none is known (hoodie.copyonwrite.record.size.estimate)
 COMMITS_REMEMBERED = 5  # AverageRecordSizeEstimator looks at as many
 PATHS_REMEMBERED = 50_000
-FILES_REMEMBERED = 250_000  # 75 MB on the driver; a global index sends them all, in a plan of 10 MB
+FILES_REMEMBERED = 250_000  # 80 MB on the driver; a global index sends them all, in a plan of 10 MB
 # operations (WriteOperationType) whose write stats and replaced file groups describe every change; clustering,
 # compaction and bootstrap are not among them
 UNDERSTOOD_OPERATIONS = frozenset(
@@ -61,7 +62,7 @@ class PathProfile:
         share: share of the batches that write the path, averaged in the same way: 1 if all recent batches did.
     """
 
-    files: tuple[LiveFile, ...] | None = ()
+    files: tuple[BaseFile, ...] | None = ()
     rows: float = 0.0
     share: float = 0.0
 
@@ -170,7 +171,7 @@ def commit_size(stats: Iterable[WriteStat], footer_bytes: int = 0) -> CommitSize
 def fresh_profile(
     committed: frozenset[str],
     sizes: Iterable[CommitSize],
-    live: Mapping[str, tuple[LiveFile, ...] | None] | None = None,
+    live: Mapping[str, tuple[BaseFile, ...] | None] | None = None,
 ) -> WriteProfile:
     """A new profile, after a start or after a commit of another writer that cannot be applied.
 
@@ -195,7 +196,7 @@ def sent_files(profile: WriteProfile, most: int) -> LiveFiles:
     return last_written(known, most, is_complete=profile.is_complete)
 
 
-def last_written(known: dict[str, tuple[LiveFile, ...]], most: int, *, is_complete: bool) -> LiveFiles:
+def last_written(known: dict[str, tuple[BaseFile, ...]], most: int, *, is_complete: bool) -> LiveFiles:
     """The files of the paths that were written last, at most so many. A path is there with all of them, or not at all.
 
     Args:
@@ -203,7 +204,7 @@ def last_written(known: dict[str, tuple[LiveFile, ...]], most: int, *, is_comple
         most: the largest number of files.
         is_complete: whether a path that is not among the known ones is new.
     """
-    sent: dict[str, tuple[LiveFile, ...]] = {}
+    sent: dict[str, tuple[BaseFile, ...]] = {}
     for path in reversed(known):
         if len(known[path]) <= most:
             sent[path] = known[path]
@@ -212,7 +213,7 @@ def last_written(known: dict[str, tuple[LiveFile, ...]], most: int, *, is_comple
 
 
 def learn_listed(
-    profile: WriteProfile, listed: Mapping[str, tuple[LiveFile, ...]], limit_bytes: int | None
+    profile: WriteProfile, listed: Mapping[str, tuple[BaseFile, ...]], limit_bytes: int | None
 ) -> WriteProfile:
     """The profile after a batch that wrote nothing, but listed paths; the arguments are those of `apply_commit`."""
     paths = dict(profile.paths)
@@ -226,7 +227,7 @@ def apply_commit(
     instant_time: str,
     stats: Iterable[WriteStat],
     footer_bytes: int,
-    listed: Mapping[str, tuple[LiveFile, ...]],
+    listed: Mapping[str, tuple[BaseFile, ...]],
     limit_bytes: int | None,
 ) -> WriteProfile:
     """The profile after one of our own commits.
@@ -240,7 +241,7 @@ def apply_commit(
         limit_bytes: larger files are forgotten; None: none are.
     """
     written = list(stats)
-    files: dict[str, dict[str, LiveFile] | None] = {}
+    files: dict[str, dict[str, BaseFile] | None] = {}
     rows: dict[str, int] = {}
     for path, found in listed.items():
         files[path] = {file.file_id: file for file in found}
@@ -253,7 +254,7 @@ def apply_commit(
         if is_log_file(stat):
             files[path] = None  # the next task that writes there lists the log files
         elif known_files is not None:
-            known_files[stat.file_id] = _live_file(stat)
+            known_files[stat.file_id] = _written_file(stat)
         rows[path] = rows.get(path, 0) + stat.num_inserts + stat.num_update_writes + stat.num_deletes
     first = profile.batches == 0
     paths = {
@@ -329,7 +330,7 @@ def apply_foreign_commit(
             continue  # an unknown path stays unknown
         replaced = frozenset(metadata.replaced.get(path, ()))
         files = {file.file_id: file for file in before if file.file_id not in replaced}
-        files.update((stat.file_id, _live_file(stat)) for stat in stats if _is_newer(stat, files.get(stat.file_id)))
+        files.update((stat.file_id, _written_file(stat)) for stat in stats if _is_newer(stat, files.get(stat.file_id)))
         paths[path] = replace(paths.get(path, PathProfile()), files=_below(files.values(), limit_bytes))
     sizes = profile.sizes
     if metadata.stats and instant.action is Action.COMMIT:
@@ -338,26 +339,25 @@ def apply_foreign_commit(
     return _within_bounds(replace(profile, seen=seen, sizes=sizes, paths=paths))
 
 
-def _files_before(profile: WriteProfile, path: str) -> tuple[LiveFile, ...] | None:
+def _files_before(profile: WriteProfile, path: str) -> tuple[BaseFile, ...] | None:
     known = profile.paths.get(path)
     if known is None:
         return () if profile.has_all_paths else None
     return known.files
 
 
-def _is_newer(stat: WriteStat, known: LiveFile | None) -> bool:
+def _is_newer(stat: WriteStat, known: BaseFile | None) -> bool:
     """Whether a write stat describes a later version of a file group than the known one."""
     if known is None:
         return True
-    ours, theirs = parse_base_file(stat.path.rsplit("/", 1)[-1]), parse_base_file(known.base_file)
-    return ours is None or theirs is None or ours.instant_time >= theirs.instant_time
+    return _written_file(stat).instant_time >= known.instant_time
 
 
-def _live_file(stat: WriteStat) -> LiveFile:
-    return LiveFile(stat.file_id, stat.path.rsplit("/", 1)[-1], stat.file_size_bytes)
+def _written_file(stat: WriteStat) -> BaseFile:
+    return base_file_of(stat.partition_path, stat.path.rsplit("/", 1)[-1], stat.file_size_bytes)
 
 
-def _below(files: Iterable[LiveFile], limit_bytes: int | None) -> tuple[LiveFile, ...]:
+def _below(files: Iterable[BaseFile], limit_bytes: int | None) -> tuple[BaseFile, ...]:
     return tuple(file for file in files if limit_bytes is None or file.size_bytes < limit_bytes)
 
 

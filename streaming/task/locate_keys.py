@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.columns import FILE_COLUMN, LOOKUP_COLUMN
-from streaming.plan.live_files import live_files_of
+from streaming.plan.live_files import base_files_of
 from streaming.plan.task_plan import ChangePlan, TaskPlan
 from streaming.task.list_path import list_path
 from streaming.task.log_only_keys import refuse_log_only_keys
@@ -226,7 +225,7 @@ def decode_lookups(rows: pa.Table) -> LookupCounts:
     return sum((LookupCounts(**json.loads(text)) for text in texts), LookupCounts())
 
 
-def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
+def list_live_files(plan: TaskPlan, path: str) -> tuple[BaseFile, ...]:
     """The live files of a partition path that the driver does not know.
 
     Raises:
@@ -238,7 +237,7 @@ def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
     groups = list_path(plan, path)
     if plan.logs is not None and plan.changes is not None and not plan.changes.is_bucket:
         refuse_log_only_keys(plan, groups)
-    return live_files_of(group.latest_slice for group in groups)
+    return base_files_of(group.latest_slice for group in groups)
 
 
 def owner_of(file_id: str, slots: int, changes: ChangePlan) -> int:

@@ -6,8 +6,7 @@ The driver remembers only paths without log files. The task that writes a path w
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streaming.plan.bucket_assigner import LiveFile
-from streaming.plan.live_files import as_base_files, as_live_files
+from streaming.plan.live_files import in_order
 from streaming.plan.task_plan import TaskPlan
 from streaming.task.list_path import list_path
 from streaming.task.log_only_keys import refuse_log_only_keys
@@ -32,7 +31,7 @@ class SlotGroups:
     files: Sequence[BaseFile]
     logs: Mapping[str, LogSlot] = field(default_factory=dict)
     fillable: frozenset[str] = frozenset()
-    known: tuple[LiveFile, ...] | None = None
+    known: tuple[BaseFile, ...] | None = None
     merged: Mapping[str, FileSlice] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
 
@@ -42,15 +41,15 @@ class SlotGroups:
         return bool(self.sizes)
 
 
-def plain_groups(plan: TaskPlan, path: str, known: Iterable[LiveFile]) -> SlotGroups:
+def plain_groups(plan: TaskPlan, known: Iterable[BaseFile]) -> SlotGroups:
     """Groups of a path that has no log files."""
-    files = as_base_files(path, known)
+    files = in_order(known)
     logs = {file.file_id: LogSlot(file.instant_time, 1, file.name) for file in files}
     if plan.committed.logs_name_writers:
         time = plan.context.instant_time
         named = plan.context.change_files is not None
         logs = {file.file_id: own_slot(time, file.name if named else "") for file in files}
-    return SlotGroups(files, logs, frozenset(logs), as_live_files(files), sizes=_sizes_of(plan, files, {}))
+    return SlotGroups(files, logs, frozenset(logs), tuple(files), sizes=_sizes_of(plan, files, {}))
 
 
 def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
@@ -68,7 +67,7 @@ def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
     is_plain = len(fillable) == len(found)
     merged = {group.file_id: group.merged_slice for group in found if group.log_files}
     sizes = _sizes_of(plan, files, merged)
-    return SlotGroups(files, slots, fillable, as_live_files(files) if is_plain else None, merged, sizes)
+    return SlotGroups(files, slots, fillable, tuple(files) if is_plain else None, merged, sizes)
 
 
 def _sizes_of(plan: TaskPlan, files: Iterable[BaseFile], merged: Mapping[str, FileSlice]) -> Mapping[str, int]:
@@ -79,10 +78,10 @@ def _sizes_of(plan: TaskPlan, files: Iterable[BaseFile], merged: Mapping[str, Fi
     return {file.file_id: plan.logs.size_of(file.size_bytes, logs.get(file.file_id, 0)) for file in files}
 
 
-def list_fillable(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
+def list_fillable(plan: TaskPlan, path: str) -> tuple[BaseFile, ...]:
     """The base files of a path that may take new rows: a new base file would hide the log files of its slice."""
     found = list_groups(plan, path)
-    return as_live_files(file for file in found.files if file.file_id in found.fillable)
+    return tuple(file for file in found.files if file.file_id in found.fillable)
 
 
 def _slot_of(plan: TaskPlan, group: FileGroup, compaction: str | None) -> LogSlot:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.plan.bucket_assigner import BucketAssigner, find_small_files
-from streaming.plan.live_files import as_live_files
 from streaming.plan.task_plan import TaskPlan
 from streaming.task.grouping import Numbered
 from streaming.task.locate_keys import Located, Locator, files_by_bucket
@@ -168,10 +167,10 @@ class Placer:
         rules = measured_rules(self._plan, self._path, sample)
         free = [file for file in self._files if (self._path, file.file_id) not in self._plan.clustered]
         if self._groups.joins_logs:
-            counted = (replace(one, size_bytes=self._groups.sizes[one.file_id]) for one in as_live_files(free))
+            counted = (replace(one, size_bytes=self._groups.sizes[one.file_id]) for one in free)
             small = find_small_files(counted, replace(rules, small_file_limit_bytes=rules.max_file_size_bytes))
             return BucketAssigner(self._path, small, rules, _new_file_id)
-        small = find_small_files(as_live_files(free), rules)
+        small = find_small_files(free, rules)
         if self._plan.logs is not None:
             fillable = (file for file in small if file.file_id in self._groups.fillable)
             small = tuple(islice(fillable, self._plan.logs.groups_filled))

@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.columns import PROBLEM_COLUMN
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import EXAMPLES, TaskResult, sum_results
@@ -18,6 +17,7 @@ from table.columns.text_bytes import find_bad_text, made_readable
 from table.files.base.summary import BaseFileSummary
 from table.index.key_lookup import LookupCounts
 from table.timeline.metadata.commit import WriteStat
+from table.view.file_group import BaseFile
 
 _LONGEST_SHOWN = 150  # characters of a bad row, and of its reason
 
@@ -39,7 +39,7 @@ class TaskReport:
         self._plan = plan
         self._parts: list[TaskResult] = []
         self._bad_rows = self._examples = 0
-        self.listed: dict[str, tuple[LiveFile, ...]] = {}
+        self.listed: dict[str, tuple[BaseFile, ...]] = {}
         self.lookup = LookupCounts()
         self.deletes_unmatched = 0
         self._bad = QuarantineWriter(plan.quarantine, write_token) if plan.quarantine else None

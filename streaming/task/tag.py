@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.plan.columns import PROBLEM_COLUMN, SLOT_COLUMN
-from streaming.plan.live_files import as_base_files
+from streaming.plan.live_files import in_order
 from streaming.plan.task_plan import TaskPlan
 from streaming.task.doubled_keys import without_deleted_rows
 from streaming.task.grouping import group_by_slot, lots_of_keys
@@ -173,7 +173,7 @@ class _Tagger:
         for path in paths:
             known = self._changes.files.of(path)
             with failing_at(partition_path=path):
-                found += as_base_files(path, list_live_files(self._plan, path) if known is None else known)
+                found += in_order(list_live_files(self._plan, path) if known is None else known)
         return found
 
     def _parts(self, rows: pa.Table, located: Located) -> Iterator[_Part]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from streaming.plan.live_files import as_base_files
+from streaming.plan.live_files import in_order
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.task.bad_rows import explain_nulls
@@ -30,14 +30,13 @@ from table.errors import WriteConflictError
 from table.failures import failing_at
 from table.files.base.summary import BaseFileSummary
 from table.files.key_changes import KeyChanges
-from table.files.names import parse_base_file
 from table.index.key_cache import cache_of_table
 from table.keys.keygen import NO_PARTITION_PATH, partition_path_problem
 from table.records.merge import REMOVES_COLUMN, combine_rows
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
-from table.view.file_group import BaseFile, FileSlice
+from table.view.file_group import BaseFile, FileSlice, base_file_of
 from table.write.base_file import write_all
 from table.write.context import Attempt, Bucket, LogSlot
 from table.write.merge_bucket import Changes, merge_bucket
@@ -104,11 +103,8 @@ def _check_not_clustered(plan: TaskPlan, bucket: Bucket) -> None:
 
 def _plain_slice(bucket: Bucket) -> FileSlice:
     """The slice of a file group without log files."""
-    path, name, file_id = bucket.partition_path, bucket.base_file or "", bucket.file_id
-    parsed = parse_base_file(name)
-    assert parsed is not None
-    time = parsed.instant_time
-    return FileSlice(path, file_id, time, BaseFile(path, name, file_id, time, bucket.base_bytes))
+    base = base_file_of(bucket.partition_path, bucket.base_file or "", bucket.base_bytes)
+    return FileSlice(base.partition_path, base.file_id, base.instant_time, base)
 
 
 class _UpsertTask:
@@ -186,7 +182,7 @@ class _UpsertTask:
             return SlotGroups(self._find_files(path, slot))
         known = self._changes.files.of(path)
         if known is not None and not any((path, file.file_id) in self._plan.logs.compacting for file in known):
-            groups = plain_groups(self._plan, path, known)
+            groups = plain_groups(self._plan, known)
         else:
             groups = self._listed[path] = self._listed.get(path) or list_groups(self._plan, path)
             if groups.known is not None:
@@ -203,7 +199,7 @@ class _UpsertTask:
             known = self.report.listed.get(path)
         if known is None:
             known = self.report.listed[path] = list_live_files(self._plan, path)
-        files, slots = as_base_files(path, known), self._plan.routes.slots_of(path)
+        files, slots = in_order(known), self._plan.routes.slots_of(path)
         if slots == 1:
             return files
         return [file for file in files if owner_of(file.file_id, slots, self._changes) == slot]

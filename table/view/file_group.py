@@ -39,6 +39,14 @@ class BaseFile:
         return join(self.partition_path, self.name)
 
 
+def base_file_of(partition_path: str, name: str, size_bytes: int) -> BaseFile:
+    """The base file of a name that a listing, a write stat or our own writer gave."""
+    parsed = parse_base_file(name)
+    assert parsed is not None, name
+    # files of one commit share the text of its time: a plan of a million files holds them all
+    return BaseFile(partition_path, name, parsed.file_id, sys.intern(parsed.instant_time), size_bytes)
+
+
 @dataclass(frozen=True, slots=True)
 class LogFile:
     """One log file of a partition.
@@ -266,11 +274,8 @@ def parse_data_files(partition_path: str, entries: Iterable[FileInfo]) -> tuple[
     for entry in entries:
         if entry.is_dir:
             continue
-        base = parse_base_file(entry.name)
-        if base is not None:
-            # files of one commit share the text of its time: a plan of a million files holds them all
-            time = sys.intern(base.instant_time)
-            bases.append(BaseFile(partition_path, entry.name, base.file_id, time, entry.size_bytes))
+        if parse_base_file(entry.name) is not None:
+            bases.append(base_file_of(partition_path, entry.name, entry.size_bytes))
             continue
         log = parse_log_file(entry.name)
         if log is not None:

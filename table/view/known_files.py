@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from table.errors import LostDataError
-from table.files.names import parse_base_file, parse_log_file
+from table.files.names import parse_log_file
 from table.timeline.named_files import NamedFile
-from table.view.file_group import BaseFile, CommittedInstants, DataFile, LogFile, group_files
+from table.view.file_group import BaseFile, CommittedInstants, DataFile, LogFile, base_file_of, group_files
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,7 @@ def _as_file(named: NamedFile) -> DataFile:
             log.suffix,
             named.size_bytes,
         )
-    base = parse_base_file(named.name)
-    assert base is not None  # `names_of` takes no other file
-    return BaseFile(named.partition_path, named.name, base.file_id, base.instant_time, named.size_bytes)
+    return base_file_of(named.partition_path, named.name, named.size_bytes)  # `names_of` takes no other file
 
 
 def lost_error(lost: Sequence[LostFile], address: str = "") -> LostDataError:

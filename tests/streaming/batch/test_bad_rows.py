@@ -13,13 +13,14 @@ from faults import FaultyStorage, Fuse, PowerCut
 
 from hudistream import HudiTable
 from streaming import ArrowSink, BatchSummary, HudiSink, NullShare, RowCount, Unique
-from streaming.plan.bucket_assigner import AssignRules, LiveFile, drop_costly
+from streaming.plan.bucket_assigner import AssignRules, drop_costly
 from table import BatchRefusedError, InvalidConfigError, InvalidRecordError, TaskFailedError, read_table
 from table.files.base.writer import BaseFileWriter
 from table.quarantine.place import STAGING
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
+from table.view.file_group import base_file_of
 
 
 def mixed(good, bad):
@@ -253,7 +254,7 @@ def test_upkeep_that_fails_after_the_commit_is_told_apart(tmp_path):
 )
 def test_a_small_file_is_passed_over_when_rewriting_it_costs_too_much(sizes, expected_rows, ratio, kept):
     rules = AssignRules(1000, 2000, 10)
-    files = tuple(LiveFile(name, f"{name}_0-0-0_1.parquet", size) for name, size in zip("ab", sizes, strict=False))
+    files = tuple(base_file_of("p", f"{name}_0-0-0_1.parquet", size) for name, size in zip("ab", sizes, strict=False))
     assert [file.file_id for file in drop_costly(files, expected_rows, rules, ratio)] == kept
 
 

@@ -1,13 +1,14 @@
 import pytest
 
-from streaming.plan.bucket_assigner import AssignRules, BucketAssigner, LiveFile, find_small_files, share_of_slot
+from streaming.plan.bucket_assigner import AssignRules, BucketAssigner, find_small_files, share_of_slot
+from table.view.file_group import base_file_of
 from table.write.context import BucketType
 
 RULES = AssignRules(max_file_size_bytes=1000, small_file_limit_bytes=800, record_size_bytes=10)
 
 
 def small(name, size):
-    return LiveFile(name, f"{name}_0-0-0_1.parquet", size)
+    return base_file_of("p", f"{name}_0-0-0_1.parquet", size)
 
 
 def assigner(*files, rules=RULES, slot=0, slots=1):

@@ -8,8 +8,7 @@ from engine import Engine, key_set, rows
 from instants import completed
 from snapshots import list_snapshot_files
 
-from streaming.plan.bucket_assigner import LiveFile
-from streaming.plan.live_files import live_files_of
+from streaming.plan.live_files import base_files_of
 from streaming.plan.write_profile import (
     CommitSize,
     PathProfile,
@@ -25,6 +24,7 @@ from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata, WriteStat, decode_commit, encode_commit
+from table.view.file_group import base_file_of
 
 OPERATION = "hoodie.datasource.write.operation"
 INSERT = {OPERATION: "insert"}
@@ -55,7 +55,7 @@ def assert_knows_what_is_there(engine, path):
     snapshot = Snapshot.load(HudiTable.open(path))
     profile = engine.profiles.load(snapshot)
     for partition, known in profile.paths.items():
-        there = live_files_of(group.latest_slice for group in snapshot.list_file_groups(partition))
+        there = base_files_of(group.latest_slice for group in snapshot.list_file_groups(partition))
         assert sorted(known.files, key=str) == sorted(there, key=str)
     if profile.has_all_paths:
         assert profile.paths.keys() >= {p for p in snapshot.list_partition_paths() if snapshot.list_file_groups(p)}
@@ -181,7 +181,7 @@ def test_what_hudis_commits_say_is_what_a_listing_shows(golden, name, everywhere
 
     def listed(time):
         snapshot = Snapshot(table, timeline, as_of=time)
-        return {path: live_files_of(g.latest_slice for g in groups) for path, groups in snapshot.walk_file_groups()}
+        return {path: base_files_of(g.latest_slice for g in groups) for path, groups in snapshot.walk_file_groups()}
 
     profile = fresh_profile(frozenset({instants[0].time}), [], listed(instants[0].time) if everywhere else None)
     for instant in instants[1:]:
@@ -200,15 +200,15 @@ def stat(path, file_id, size, name=None):
                      total_write_bytes=size, file_size_bytes=size)  # fmt: skip
 
 
-def live(file_id, size, time=3):
-    return LiveFile(file_id, f"{file_id}_0-0-0_{time}.parquet", size)
+def live(file_id, size, time=3, path="known"):
+    return base_file_of(path, f"{file_id}_0-0-0_{time}.parquet", size)
 
 
 def test_a_commit_of_others_changes_files_and_sizes_and_no_expectation():
     paths = {
         "known": PathProfile((live("a", 10, 1), live("b", 20, 1), live("c", 30, 1)), 8.0),
         "unknown": PathProfile(None, 4.0),
-        "apart": PathProfile((live("z", 1, 1),), 2.0),
+        "apart": PathProfile((live("z", 1, 1, "apart"),), 2.0),
     }
     profile = WriteProfile(frozenset("12"), (CommitSize(1, 1),), paths, 3, has_all_paths=True)
     stats = (
@@ -226,7 +226,7 @@ def test_a_commit_of_others_changes_files_and_sizes_and_no_expectation():
         {
             **paths,
             "known": PathProfile((live("a", 15), live("c", 30, 1), live("d", 5)), 8.0),
-            "new": PathProfile((live("n", 7),), 0.0),
+            "new": PathProfile((live("n", 7, path="new"),), 0.0),
         },
         3,
         has_all_paths=True,

@@ -14,8 +14,7 @@ from tiers import slow
 
 from streaming.batch.profile_cache import ProfileCache
 from streaming.plan import plan_tasks, write_profile
-from streaming.plan.bucket_assigner import LiveFile
-from streaming.plan.live_files import LiveFiles, live_files_of
+from streaming.plan.live_files import LiveFiles, base_files_of
 from streaming.plan.write_profile import (
     PathProfile,
     WriteProfile,
@@ -33,6 +32,7 @@ from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.timeline import Timeline
+from table.view.file_group import base_file_of
 from table.view.file_system_view import list_file_groups, list_latest_slices, walk_file_groups
 
 OPERATION, INDEX = "hoodie.datasource.write.operation", "hoodie.index.type"
@@ -185,7 +185,7 @@ def assert_knows_what_is_there(engine, path):
     table = HudiTable.open(path)
     committed = Snapshot.load(table).committed
     paths = table.listing.list_partition_paths()
-    there = {p: live_files_of(list_latest_slices(table.listing, p, committed)) for p in paths}
+    there = {p: base_files_of(list_latest_slices(table.listing, p, committed)) for p in paths}
     profile = engine.profiles._profile
     for partition, known in profile.paths.items():
         if known.files is not None:
@@ -221,12 +221,13 @@ def test_what_the_archival_retired_is_forgotten(tmp_path):
     assert len(engine.profiles._profile.seen) <= len(timeline.committed_times) + 2 < 12
 
 
-def file(name, size=1):
-    return LiveFile(name, f"{name}_0-0-0_1.parquet", size)
+def file(name, size=1, path="p"):
+    return base_file_of(path, f"{name}_0-0-0_1.parquet", size)
 
 
 def test_a_plan_carries_files_as_columns():
-    files = {"p": (file("b", 7), file("a", 2**40)), "empty": (), "tag=ü/x": (file("c"),), "": (file("d"),)}
+    apart = {path: (file("c", 1, path),) for path in ("tag=ü/x", "")}
+    files = {"p": (file("b", 7), file("a", 2**40)), "empty": (), **apart}
     for is_complete in (False, True):
         live = LiveFiles(files, is_complete=is_complete)
         for arrived in (live, sent(live), sent(sent(live))):
@@ -242,7 +243,8 @@ def test_ten_thousand_paths_go_to_a_task_in_two_megabytes():
     def one(path):
         file_id = f"{rng.getrandbits(128):032x}-0"
         token = f"{rng.randrange(99)}-{rng.randrange(9999)}-{rng.randrange(99999)}"
-        return LiveFile(file_id, f"{file_id}_{token}_2024011{path % 9}123456789.parquet", rng.randrange(10**8))
+        name = f"{file_id}_{token}_2024011{path % 9}123456789.parquet"
+        return base_file_of(f"day={path}", name, rng.randrange(10**8))
 
     files = LiveFiles({f"day={path}": tuple(one(path) for _ in range(5)) for path in range(10_000)})
     assert len(pickle.dumps(files)) < 2_500_000
@@ -277,7 +279,7 @@ def test_a_path_that_nobody_listed_is_empty_where_all_paths_are_known():
     empty = fresh_profile(frozenset(), [])
     assert empty.is_complete
     after = apply_commit(empty, "1", [stat("p", "a", 9)], 0, {}, None)
-    assert after.paths["p"].files == (LiveFile("a", "a_0-0-0_2.parquet", 9),)
+    assert after.paths["p"].files == (base_file_of("p", "a_0-0-0_2.parquet", 9),)
     assert after.is_complete
     assert not fresh_profile(frozenset("1"), []).is_complete
 

@@ -7,22 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.plan.bucket_assigner import LiveFile
-from streaming.plan.live_files import LiveFiles, as_base_files, as_live_files
+from streaming.plan.live_files import LiveFiles, in_order
 from table.files.names import BaseFileName
+from table.view.file_group import base_file_of
 
 
-def file_of(number):
+def file_of(number, path="p"):
     file_id = f"{uuid.UUID(int=number)}-0"
-    return LiveFile(file_id, str(BaseFileName(file_id, "0-1-2", f"2026010100000{number % 10000:04d}")), number)
+    return base_file_of(path, str(BaseFileName(file_id, "0-1-2", f"2026010100000{number % 10000:04d}")), number)
 
 
-FILES = st.lists(st.integers(0, 2**60).map(file_of), max_size=4, unique=True).map(tuple)
+NUMBERS = st.lists(st.integers(0, 2**60), max_size=4, unique=True)
 PATHS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
-@given(st.dictionaries(PATHS, FILES, max_size=6), st.booleans(), PATHS)
-def test_a_worker_gets_the_same_answers(files, is_complete, other):
+@given(st.dictionaries(PATHS, NUMBERS, max_size=6), st.booleans(), PATHS)
+def test_a_worker_gets_the_same_answers(numbers, is_complete, other):
+    files = {path: tuple(file_of(number, path) for number in of_path) for path, of_path in numbers.items()}
     here = LiveFiles(files, is_complete=is_complete)
     there = pickle.loads(pickle.dumps(here))
     assert (sorted(there), len(there), there.is_complete) == (sorted(files), len(files), is_complete)
@@ -45,13 +46,12 @@ def test_what_a_worker_got_can_be_sent_on():
 
 
 def test_fifty_thousand_files_take_less_than_sixty_bytes_each():
-    files = LiveFiles({f"p{number}": (file_of(number * 2**40 + 7),) for number in range(50_000)})
+    files = LiveFiles({f"p{number}": (file_of(number * 2**40 + 7, f"p{number}"),) for number in range(50_000)})
     assert len(pickle.dumps(files)) < 50_000 * 60
 
 
-@given(FILES)
-def test_the_form_of_a_listing_is_in_order_of_file_id_and_goes_back(files):
-    bases = as_base_files("p", files)
-    assert [base.file_id for base in bases] == sorted(file.file_id for file in files)
-    assert set(as_live_files(bases)) == set(files)
-    assert all(base.name.endswith(f"_{base.instant_time}.parquet") for base in bases)
+@given(NUMBERS)
+def test_files_are_in_order_of_file_id(numbers):
+    files = in_order(map(file_of, numbers))
+    assert [file.size_bytes for file in files] == sorted(numbers)
+    assert all(file.name.endswith(f"_{file.instant_time}.parquet") for file in files)

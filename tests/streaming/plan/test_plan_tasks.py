@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from streaming.plan import plan_tasks as module
-from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.plan_tasks import (
     Scene,
     check_ordering,
@@ -25,7 +24,7 @@ from table.errors import InvalidConfigError
 from table.options.write_options import WriteOptions
 from table.records.merge import MergeRules
 from table.storage.local import LocalStorage
-from table.view.file_group import CommittedInstants
+from table.view.file_group import CommittedInstants, base_file_of
 from table.view.store_listing import StorageListing
 
 CONFIG = TableConfig("t", ("id", "p"), ("p",), ("ts",))
@@ -33,7 +32,7 @@ KEY = pa.string()
 SCHEMA = pa.schema([pa.field("id", KEY, nullable=False), ("p", pa.string()), ("ts", pa.int64())])
 STORAGE = LocalStorage("/lake/t")
 SCENE = Scene(STORAGE, StorageListing(STORAGE), "20260101000000001", CommittedInstants(frozenset(), None, {}))
-A, B, LARGE = (LiveFile(f"{size}-0", f"{size}-0_0-0-0_1.parquet", size) for size in (1, 2, 2**40))
+A, B, LARGE = (base_file_of("p", f"{size}-0_0-0-0_1.parquet", size) for size in (1, 2, 2**40))
 PROFILE = WriteProfile(paths={"p": PathProfile((LARGE, B, A))}, batches=1, has_all_paths=True)
 DROPS, UNIQUE, COMBINES = {"drop_on_insert": True}, {"allow_on_insert": False}, {"combine_before_insert": True}
 

@@ -1,6 +1,6 @@
 import pytest
 
-from streaming.plan.bucket_assigner import AssignRules, LiveFile
+from streaming.plan.bucket_assigner import AssignRules
 from streaming.plan.routes import (
     FILE_BYTES,
     PLANNED_PATHS,
@@ -13,6 +13,7 @@ from streaming.plan.routes import (
     task_values,
 )
 from streaming.plan.write_profile import PathProfile, WriteProfile
+from table.view.file_group import base_file_of
 
 RULES = AssignRules(120 << 20, 100 << 20, 1024)
 ROWS = SLOT_BYTES // 1024  # as many fill one slot
@@ -31,7 +32,7 @@ def test_a_small_batch_needs_no_exchange():
 
 
 def test_a_small_batch_that_tops_up_large_files_is_not_small():
-    paths = {path: PathProfile((LiveFile(path, "f", 90 << 20),), 10.0) for path in "abcd"}
+    paths = {path: PathProfile((base_file_of(path, "f_0-0-0_1.parquet", 90 << 20),), 10.0) for path in "abcd"}
     routes = plan_routes(WriteProfile(batches=1, paths=paths), RULES, 2)
     assert routes.tasks == 2
     assert sorted(task for tasks in routes.planned.values() for task in tasks) == [0, 0, 1, 1]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from streaming.plan.bucket_assigner import AssignRules, LiveFile
+from streaming.plan.bucket_assigner import AssignRules
 from streaming.plan.live_files import LiveFiles
 from streaming.plan.routes import Routes
 from streaming.plan.task_plan import ChangePlan, LogPlan, Pipeline, TaskPlan
@@ -14,7 +14,7 @@ from table.options.choices import IndexType, SortMode
 from table.options.groups import BaseFileSettings
 from table.records.merge import MergeRules
 from table.storage.local import LocalStorage
-from table.view.file_group import CommittedInstants
+from table.view.file_group import CommittedInstants, base_file_of
 from table.view.store_listing import StorageListing
 from table.write.context import WriteContext
 
@@ -96,7 +96,7 @@ def test_each_index_says_where_and_how_keys_are_found(index, is_global, prunes, 
 
 
 def test_a_worker_gets_the_plan_that_the_driver_made():
-    files = LiveFiles({"p": (LiveFile("a-0", "a-0_0-1-2_20260101000000000.parquet", 7),)}, is_complete=True)
+    files = LiveFiles({"p": (base_file_of("p", "a-0_0-1-2_20260101000000000.parquet", 7),)}, is_complete=True)
     whole = replace(CHANGING, changes=replace(CHANGES, files=files), logs=LogPlan({("p", "a-0"): "1"}), shown=("id",))
     there = pickle.loads(pickle.dumps(whole))
     kept = ("context", "routes", "rules", "committed", "listing", "logs", "shown", "pipeline", "arriving_schema")

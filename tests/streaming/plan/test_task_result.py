@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.task_result import EXAMPLES, TaskResult, decode_result, sum_results
 from table.index.key_lookup import LookupCounts
 from table.timeline.metadata.commit import WriteStat
+from table.view.file_group import base_file_of
 
 COUNTS = st.integers(0, 2**40)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -18,14 +18,17 @@ EXTRA = st.dictionaries(st.sampled_from(["baseFile", "logFiles", "logVersion"]),
 STATS = st.builds(
     WriteStat, TEXT, TEXT, TEXT, TEXT, st.none() | TEXT, *[COUNTS] * 7, create_ms=COUNTS, upsert_ms=COUNTS, extra=EXTRA
 )
-FILES = st.lists(st.builds(LiveFile, TEXT, TEXT, COUNTS), max_size=3).map(tuple)
+NAMES = st.integers(0, 2**60).map("{0:x}-0_1-2-3_{0:017d}.parquet".format)
+LISTED = st.dictionaries(st.sampled_from(["", "p", "q"]), st.lists(st.tuples(NAMES, COUNTS), max_size=3)).map(
+    lambda listed: {path: tuple(base_file_of(path, *file) for file in files) for path, files in listed.items()}
+)
 RESULTS = st.builds(
     TaskResult,
     stats=st.lists(STATS, max_size=2).map(tuple),
     footer_bytes=COUNTS,
     copied_bytes=COUNTS,
     reencoded=st.dictionaries(st.sampled_from(["schema", "codec"]), st.integers(1, 9)),
-    listed=st.dictionaries(st.sampled_from(["", "p", "q"]), FILES),
+    listed=LISTED,
     bad_rows=COUNTS,
     examples=st.lists(TEXT, max_size=EXAMPLES).map(tuple),
     quarantined=TEXTS,

@@ -1,6 +1,5 @@
 import pytest
 
-from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.write_profile import (
     CommitSize,
     PathProfile,
@@ -15,6 +14,7 @@ from table.options.groups import BaseFileSettings
 from table.options.write_groups import SizeSettings
 from table.options.write_options import WriteOptions
 from table.timeline.metadata.commit import WriteStat
+from table.view.file_group import base_file_of
 
 OPTIONS = WriteOptions()
 LIMIT = OPTIONS.sizes.small_file_limit_bytes
@@ -57,13 +57,13 @@ def test_a_filter_of_fixed_size_does_not_grow_with_the_rows(fixed):
 
 def test_own_commit_moves_the_small_files_without_a_listing():
     profile = fresh_profile(frozenset({"1"}), [])
-    listed = {"p": (LiveFile("a", "a_0-0-0_1.parquet", 10), LiveFile("b", "b_0-0-0_1.parquet", 20)), "q": ()}
+    listed = {"p": (base_file_of("p", "a_0-0-0_1.parquet", 10), base_file_of("p", "b_0-0-0_1.parquet", 20)), "q": ()}
     after = apply_commit(profile, "2", [stat("p", "a", 30, 5, 9), stat("q", "c", 40, 7)], 12, listed, LIMIT)
-    assert {f.file_id: (f.base_file, f.size_bytes) for f in after.paths["p"].files} == {
+    assert {f.file_id: (f.name, f.size_bytes) for f in after.paths["p"].files} == {
         "a": ("a_0-0-0_2.parquet", 30),
         "b": ("b_0-0-0_1.parquet", 20),
     }
-    assert after.paths["q"].files == (LiveFile("c", "c_0-0-0_2.parquet", 40),)
+    assert after.paths["q"].files == (base_file_of("q", "c_0-0-0_2.parquet", 40),)
     assert (after.paths["p"].rows, after.paths["q"].rows) == (5, 7)
     assert after.sizes == (CommitSize(70, 16, 12),)
     assert after.seen == {"1", "2"}

@@ -20,6 +20,7 @@ from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.rollback import RollbackPlan, encode_rollback_plan
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
+from table.view.file_group import base_file_of
 
 FOUR_FILES = {
     "hoodie.copyonwrite.record.size.estimate": "100",
@@ -193,9 +194,8 @@ def test_any_split_into_batches_gives_the_same_rows(tmp_path_factory, options, d
 
 def test_task_results_round_trip_and_combine():
     stat = WriteStat("f-0", "p/f-0_1-2-3_4.parquet", "p", num_writes=3, num_inserts=2, file_size_bytes=9)
-    from streaming.plan.bucket_assigner import LiveFile
 
-    listed = {"p": (LiveFile("a", "a_0-0-0_1.parquet", 7),)}
+    listed = {"p": (base_file_of("p", "a_0-0-0_1.parquet", 7),)}
     result = TaskResult((stat,), 5, 3, {"other schema": 1}, listed, 1, ("x",))
     again = decode_result(result.encode())
     assert again.stats[0].to_json() == stat.to_json()

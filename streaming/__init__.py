@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from streaming.batch.summary import BatchSummary
     from streaming.batch.upkeep_summary import UpkeepSummary
     from streaming.erasure import Erasure, erase
-    from streaming.hudi_router import HudiRouter, RouterLimits
+    from streaming.hudi_router import HudiRouter
     from streaming.kafka import starting_offsets
     from streaming.metrics import PrometheusMetrics
+    from streaming.router.template import RouterLimits
     from streaming.sink import HudiSink
     from streaming.spark.avro_values import avro_to_json
     from streaming.spark.debezium import debezium
@@ -33,7 +34,7 @@ _MODULES = {
     "NullShare": "streaming.validators",
     "PendingBatch": "streaming.validators",
     "PrometheusMetrics": "streaming.metrics",
-    "RouterLimits": "streaming.hudi_router",
+    "RouterLimits": "streaming.router.template",
     "RowCount": "streaming.validators",
     "RunningBatch": "streaming.batch.progress",
     "Unique": "streaming.validators",

@@ -21,7 +21,8 @@ import pytest
 from stores import serve_store
 
 from hudistream import HudiRouter, HudiTable, read_table
-from streaming.hudi_router import OWN_FOLDER, RouterLimits
+from streaming.router.aside import OWN_FOLDER
+from streaming.router.template import RouterLimits
 from table.storage.opening import open_storage
 
 pytestmark = [pytest.mark.slow, pytest.mark.places]

@@ -10,8 +10,7 @@ import pytest
 
 from hudistream import ArrowSink, HudiTable, InvalidConfigError, erase, read_table
 from streaming.cli.main import main
-from streaming.hudi_router import OWN_FOLDER
-from streaming.router.aside import Waiting, put_aside
+from streaming.router.aside import OWN_FOLDER, Waiting, put_aside
 from streaming.router.split import Piece
 from table.files.bloom.bloom_filter import decode_filter
 from table.files.hfile.read_hfile import HFile

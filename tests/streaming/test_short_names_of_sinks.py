@@ -48,7 +48,7 @@ def test_a_router_hands_them_to_its_tables(tmp_path):
     router = pickle.loads(
         pickle.dumps(HudiRouter(str(tmp_path), "kind", key="id", bad_rows="quarantine", schema="add"))
     )
-    assert router._short["bad_rows"] == "quarantine"
+    assert router._template.short_names["bad_rows"] == "quarantine"
 
 
 @pytest.mark.parametrize("sink", SINKS)

@@ -23,9 +23,8 @@ from hudistream import (
     RouterLimits,
     read_table,
 )
-from streaming import hudi_router
-from streaming.router import split, waiting_room
-from streaming.router.aside import ASIDE_FOLDER, list_waiting
+from streaming.router import split, waiting_room, write_tables
+from streaming.router.aside import ASIDE_FOLDER, OWN_FOLDER, list_waiting
 from streaming.router.routed_table import RoutedTable
 from streaming.spark.read_hudi import read_hudi
 from table import clock
@@ -79,7 +78,7 @@ def own_files(root):
     """What the router has in its folder, without its lease."""
     return sorted(
         file
-        for folder, _, files in os.walk(os.path.join(root, hudi_router.OWN_FOLDER))
+        for folder, _, files in os.walk(os.path.join(root, OWN_FOLDER))
         for file in files
         if ".hoodie" not in folder and not file.startswith(".")
     )
@@ -139,7 +138,7 @@ def test_a_stream_that_is_cut_off_between_two_tables_goes_on(spark, tmp_path, mo
     run(source, router, checkpoint)
     router.stop()
     with monkeypatch.context() as patched:
-        patched.setattr(hudi_router, "RoutedTable", Cancelled)
+        patched.setattr(write_tables, "RoutedTable", Cancelled)
         cut = router_of(tmp_path / "r", options=options)
         with pytest.raises(Exception, match="Job 7 cancelled"):
             run(source, cut, checkpoint)
@@ -202,7 +201,7 @@ def test_rows_whose_name_cannot_be_a_folder_are_bad_rows(spark, tmp_path):
     rows = [(1, "good", 1, "a", 1), *((2, name, 1, "a", 1) for name in BAD_NAMES)]
     with pytest.raises(InvalidRecordError, match=f"{len(BAD_NAMES)} rows of batch 0 name no table"):
         router(frame(spark, rows), 0)
-    assert [entry for entry in os.listdir(tmp_path) if entry != hudi_router.OWN_FOLDER] == []
+    assert [entry for entry in os.listdir(tmp_path) if entry != OWN_FOLDER] == []
 
 
 def test_names_of_people_and_databases_are_good(spark, tmp_path):
@@ -243,7 +242,7 @@ def test_a_function_may_choose_the_table(spark, tmp_path):
 
 def patient(monkeypatch, seconds=0.0):
     """Failing tables are tried again at once."""
-    monkeypatch.setattr(hudi_router, "_LONGEST_WAIT_S", seconds)
+    monkeypatch.setattr(write_tables, "_LONGEST_WAIT_S", seconds)
 
 
 def test_a_table_that_fails_waits_and_the_others_go_on(spark, tmp_path, monkeypatch, logs):
@@ -323,14 +322,14 @@ def test_a_failing_table_is_not_tried_with_every_batch(spark, tmp_path, monkeypa
     for batch in range(4):
         router(frame(spark, [(batch, "x", 1, "a", 1)]), batch)
     assert calls == [0, 1]
-    assert sorted(os.listdir(tmp_path / hudi_router.OWN_FOLDER / ASIDE_FOLDER / "x")) == [
+    assert sorted(os.listdir(tmp_path / OWN_FOLDER / ASIDE_FOLDER / "x")) == [
         f"{batch:020d}.json" for batch in (1, 2, 3)
     ]
 
 
 @pytest.mark.parametrize("small_bytes", [0, 1 << 30])
 def test_rows_that_are_too_many_for_the_driver_are_written_on_the_cluster(spark, tmp_path, monkeypatch, small_bytes):
-    monkeypatch.setattr(hudi_router, "_SMALL_BYTES", small_bytes)
+    monkeypatch.setattr(write_tables, "_SMALL_BYTES", small_bytes)
     monkeypatch.setattr(split, "_INLINE_BYTES", 4000)
     rows = spark.range(0, 3000, 1, 3).selectExpr(
         "id", "if(id % 10 = 0, 'few', 'many') AS name", "id AS ts", "repeat('v', 50) AS a", "id % 7 AS b"
@@ -354,7 +353,7 @@ def test_the_last_row_of_a_key_stays_where_nothing_orders_them(spark, tmp_path, 
 
 
 def test_files_of_a_batch_that_was_cut_off_are_swept(spark, tmp_path):
-    left = tmp_path / hudi_router.OWN_FOLDER / "staged" / "7-x"
+    left = tmp_path / OWN_FOLDER / "staged" / "7-x"
     left.mkdir(parents=True)
     (left / "a.arrow").write_bytes(b"half")
     router_of(tmp_path)(frame(spark, [(1, "x", 1, "a", 1)]), 0)
@@ -366,7 +365,7 @@ def test_two_routers_below_one_folder_are_refused(spark, tmp_path):
     from table.transaction.lease import Lease
 
     router = router_of(tmp_path)
-    other = Lease(LocalStorage(str(tmp_path / hudi_router.OWN_FOLDER)), router._options.heartbeat)
+    other = Lease(LocalStorage(str(tmp_path / OWN_FOLDER)), router._template.shared.heartbeat)
     other.hold(WriterIdentity("router", "another query", other.owner))
     other.is_busy = True
     with pytest.raises(CommitConflictError, match="another router writes the tables below"):
@@ -427,7 +426,7 @@ def test_a_router_that_was_taken_over_sets_nothing_aside(spark, tmp_path, monkey
     monkeypatch.setattr(router._lease, "confirm", taken_over)
     with pytest.raises(TableHeldError):
         router(frame(spark, [(1, "x", 1, "a", 1)]), 1)
-    assert not (tmp_path / hudi_router.OWN_FOLDER / ASIDE_FOLDER).exists()
+    assert not (tmp_path / OWN_FOLDER / ASIDE_FOLDER).exists()
 
 
 def test_tables_without_rows_give_back_threads_and_leases(spark, tmp_path):
@@ -435,11 +434,11 @@ def test_tables_without_rows_give_back_threads_and_leases(spark, tmp_path):
     before = set(threading.enumerate())
     names = [f"t{n}" for n in range(12)]
     router(frame(spark, [(n, name, 1, "a", 1) for n, name in enumerate(names)]), 0)
-    assert len(router._open) <= 7  # three, and those that were written at the same time
+    assert len(router._writers) <= 7  # three, and those that were written at the same time
     router(frame(spark, [(0, "t0", 2, "a", 1)]), 1)
-    assert len(router._open) <= 4
+    assert len(router._writers) <= 4
     router.stop()
-    assert len(router._open) == 0
+    assert len(router._writers) == 0
     deadline = time.monotonic() + 10
     while left := [thread.name for thread in set(threading.enumerate()) - before if "hudistream" in thread.name]:
         assert time.monotonic() < deadline, left
@@ -448,9 +447,9 @@ def test_tables_without_rows_give_back_threads_and_leases(spark, tmp_path):
     idle(frame(spark, [(0, "t0", 3, "a", 1)]), 2)
     idle(frame(spark, [(1, "t1", 3, "a", 1)]), 3)
     deadline = time.monotonic() + 10
-    while len(idle._open):  # a table whose services run is kept
+    while len(idle._writers):  # a table whose services run is kept
         assert time.monotonic() < deadline
-        idle._open.close_idle()
+        idle._writers.close_idle()
 
 
 def test_a_router_travels(spark, tmp_path):
@@ -475,7 +474,7 @@ def test_a_name_is_not_parsed_as_part_of_an_address(spark, tmp_path, is_address)
         assert len(list((root / f"{name}_bad_rows").glob("*.parquet"))) == 1
         assert read_hudi(spark, str(root / name)).count() == 4
     assert os.listdir(tmp_path) == ["la#ke"]
-    tables = {entry.removesuffix("_bad_rows") for entry in os.listdir(root) if entry != hudi_router.OWN_FOLDER}
+    tables = {entry.removesuffix("_bad_rows") for entry in os.listdir(root) if entry != OWN_FOLDER}
     assert tables == set(NAMES)
 
 
@@ -493,7 +492,7 @@ def test_rows_without_a_table_are_bad_rows_and_the_stream_goes_on(spark, tmp_pat
     (file,) = (tmp_path / "_bad_rows").glob("*.parquet")
     found = {row["id"]: row["_hudistream_table"] for row in pq.read_table(file).to_pylist()}
     assert found == dict(enumerate(names[1:], 1))
-    assert sorted(os.listdir(tmp_path)) == sorted([hudi_router.OWN_FOLDER, "_bad_rows", "x"])
+    assert sorted(os.listdir(tmp_path)) == sorted([OWN_FOLDER, "_bad_rows", "x"])
     assert own_files(tmp_path) == []
 
 
@@ -537,7 +536,7 @@ def test_batches_of_two_queries_with_one_number_wait_side_by_side(spark, tmp_pat
                 router(frame(spark, [(20, "x", 20, "a", 1)]), 5)
         router.stop()
         if is_old and not number:
-            make_older(tmp_path / hudi_router.OWN_FOLDER, "x")
+            make_older(tmp_path / OWN_FOLDER, "x")
     assert ids(tmp_path, "y") == [0, 1, 10, 11]
     assert ids(tmp_path, "x") == [0, 1, 10, 11, 20]
     assert own_files(tmp_path) == []
@@ -576,7 +575,7 @@ def test_a_batch_that_waits_and_can_never_be_written_tells_where_its_rows_are(sp
     refuses.names = set()
     with pytest.raises(BatchOrderError, match="is not above batch 9.*The batch waits below") as raised:
         router(frame(spark, [(2, "y", 1, "a", 1)]), 4)
-    folder = open_storage(str(tmp_path / hudi_router.OWN_FOLDER))
+    folder = open_storage(str(tmp_path / OWN_FOLDER))
     (waiting,) = list_waiting(folder)["x"]
     assert waiting.files[0] in str(raised.value)
     assert waiting.pieces[0].open(folder).read_all()["id"].to_pylist() == [1]
@@ -604,7 +603,7 @@ def last_of(root, name):
     "small_bytes", [pytest.param(0, marks=pytest.mark.slow), 1 << 30], ids=["on the cluster", "in the driver"]
 )
 def test_a_router_records_offsets_as_sinks_do(spark, tmp_path, monkeypatch, small_bytes):
-    monkeypatch.setattr(hudi_router, "_SMALL_BYTES", small_bytes)
+    monkeypatch.setattr(write_tables, "_SMALL_BYTES", small_bytes)
     patient(monkeypatch)
     root, refuses = tmp_path / "r", Refuses("y")
     write_checkpoint(tmp_path / "c", QUERY, 5, (10, 20, 30))
@@ -615,7 +614,7 @@ def test_a_router_records_offsets_as_sinks_do(spark, tmp_path, monkeypatch, smal
             router(frame(spark, [(batch, name, 1, "a", 1) for name in "xy"]), batch)
         assert (last_of(root, "x").positions, last_of(root, "x").batch_id) == ((position(20),), 1)
         shutil.rmtree(tmp_path / "c" / "offsets")  # Spark keeps those of a hundred batches
-        waiting = list_waiting(open_storage(str(root / hudi_router.OWN_FOLDER)))["y"]
+        waiting = list_waiting(open_storage(str(root / OWN_FOLDER)))["y"]
         assert [(each.positions.start, each.positions.end) for each in waiting] == [
             ((position(5),), (position(10),)),
             ((position(10),), (position(20),)),

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from streaming import hudi_router
 from streaming.batch.workers import Batch
-from streaming.hudi_router import HudiRouter, RouterLimits
+from streaming.hudi_router import HudiRouter
 from streaming.router.aside import OWN_FOLDER, put_into_file
 from streaming.router.split import Piece
+from streaming.router.template import RouterLimits
 from table.errors import HudiError, InvalidConfigError
 
 from .actors import BASE, to_table
@@ -55,7 +56,7 @@ class SimRouter(HudiRouter):
             limits = RouterLimits(services=100, idle_s=luck.choice((0.0, 60.0)))
             columns = {"key": "id", "partition_by": "p"}
             router = SimRouter("lake", "table", options, tables=each, limits=limits, **columns)
-        router.luck = luck
+        router.luck, router._sorter.split = luck, router._split
         return router
 
     def _open_engine(self):
@@ -64,10 +65,7 @@ class SimRouter(HudiRouter):
         )
         return self._engine
 
-    def _read_schemas(self, _spark):
-        self._arrow_schemas = {}
-
-    def _split(self, batch, batch_id):
+    def _split(self, batch, _batch_id):
         pieces = []
         for name, rows in batch.tables.items():
             table, sink = to_table(rows), pa.BufferOutputStream()

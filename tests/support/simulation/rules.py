@@ -8,10 +8,10 @@ from instants import inflight
 
 from streaming.batch import micro_batch, recovery
 from streaming.batch.record_index import see_index
-from streaming.hudi_router import HudiRouter
 from streaming.router import waiting_room
 from streaming.router.aside import delete_files, sweep_staged
 from streaming.router.routed_table import Arrived
+from streaming.router.write_tables import TableWriters
 from streaming.task import log_lookup, tag, upsert
 from table import clock
 from table.config.metadata_indexes import RECORD_INDEX
@@ -325,8 +325,8 @@ RULES = {
     ],
     "10: a reader looks for cleans behind its pin": [(pinned, "_is_chosen", lambda *_: False)],
     "10: a reader looks for cleans before its listing": [(pinned, "_has_lost_files", lambda *_: False)],
-    "20: what waits is written before what comes": [(HudiRouter, "_write_table", _write_what_comes)],
-    "20: what waits keeps its query and number": [(HudiRouter, "_write_waiting", _write_without_number)],
+    "20: what waits is written before what comes": [(TableWriters, "_write_table", _write_what_comes)],
+    "20: what waits keeps its query and number": [(TableWriters, "_write_waiting", _write_without_number)],
     "20: the record of what waits is deleted first": [(waiting_room, "forget", _forget_files_first)],
     "20: a sweep keeps what waits": [(waiting_room, "sweep_staged", lambda storage, _: sweep_staged(storage, ()))],
     "14: several writers commit one after another": [

@@ -1,11 +1,11 @@
-"""One run of the services that are due after a commit: services, plans and outcome."""
+"""One run of the services that are due after a commit: services, plans and outcome; and the slot for one run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streaming.batch.upkeep_summary import UpkeepSummary
-from table import clock
+from table import clock, threads
 from table.errors import HudiError, TimelineMovedError
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -33,6 +33,17 @@ class ServiceRun:
     due: Mapping[TableService[Any], Trigger]
     plans: Mapping[str, Any] = field(default_factory=dict)
     spread: Spread | None = None
+
+    @property
+    def followers(self) -> "ServiceRun | None":
+        """The same run with the services alone that must run after the last commit, too; None: there are none."""
+        due = {service: trigger for service, trigger in self.due.items() if service.follows_commits}
+        return ServiceRun(self.table, due) if due else None
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether one of its services must run before the next batch."""
+        return Trigger.INLINE in self.due.values()
 
     def planned(self, note_failure: NoteFailure) -> "ServiceRun":
         """The same run with the plans that must be made while nothing is written.
@@ -93,3 +104,37 @@ def _added(done: UpkeepSummary, outcome: ServiceOutcome, clean_seconds: float | 
         clusterings=done.clusterings + outcome.clusterings,
         clean_seconds=clean_seconds if clean_seconds is not None else done.clean_seconds,
     )
+
+
+class RunSlot:
+    """Room for one run, and for one more that waits. Between the thread of a run and the next commit."""
+
+    def __init__(self) -> None:
+        self._lock = threads.make_lock()
+        self._is_taken = False
+        self._waiting: ServiceRun | None = None
+
+    def take(self, run: ServiceRun) -> bool:
+        """Takes the slot for a run. If it is taken, the followers of the run wait, in place of those before.
+
+        Returns:
+            Whether the caller has the slot. It then calls `next_run` until that gives none, or `free`.
+        """
+        with self._lock:
+            if self._is_taken:
+                self._waiting = run.followers
+                return False
+            self._is_taken = True
+            return True
+
+    def next_run(self) -> ServiceRun | None:
+        """The run that waits, which has the slot now; None: nothing waits, and the slot is free."""
+        with self._lock:
+            following, self._waiting = self._waiting, None
+            self._is_taken = following is not None
+            return following
+
+    def free(self) -> None:
+        """Gives the slot back after a run that ended early. What waits stays for the next one."""
+        with self._lock:
+            self._is_taken = False

@@ -10,7 +10,7 @@ from typing import Any
 
 from structlog.contextvars import bound_contextvars
 
-from streaming.batch.service_run import ServiceRun
+from streaming.batch.service_run import RunSlot, ServiceRun
 from streaming.batch.upkeep_summary import UpkeepSummary
 from table import threads
 from table.errors import HudiError
@@ -30,6 +30,41 @@ from table.transaction.lease import Lease
 log = get_logger("hudistream.services")
 
 
+class Failures:
+    """Failures of services, and what they lead to."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._pending: Exception | None = None
+        self.count = 0
+        self.last: Exception | None = None
+        self.pauses = False
+
+    def note(self, error: Exception, policy: CleanFailure) -> None:
+        """Notes a failure of a service with such a policy."""
+        self.count += 1
+        self.last = error
+        log.warning(
+            "table_services_failed", table=self._table, error=repr(error), failures=self.count, then=policy.value
+        )
+        self.pauses |= policy is CleanFailure.PAUSE
+        if policy is CleanFailure.FAIL:
+            self._pending = error
+
+    def check(self) -> None:
+        """Raises the failure of a service whose policy is ``fail``, once.
+
+        Raises:
+            HudiError: the services failed since the last batch.
+        """
+        error, self._pending = self._pending, None
+        if error is not None:
+            raise HudiError(
+                f"cleaning or archival failed after an earlier batch: {error}; remove the cause, or set "
+                "hudistream.clean.on.failure=warn; the batch can be run again"
+            ) from error
+
+
 class TableServices:
     """The services of one table, for one sink.
 
@@ -40,8 +75,6 @@ class TableServices:
 
     Attributes:
         services: in the order in which they run.
-        failures: how often a service failed.
-        last_error: the error of the last failure.
         gate: lets a run in; None: it runs at once. Services of several tables share one.
         listeners: called with a summary of every run, in the thread that ran it. They must not raise.
     """
@@ -57,15 +90,10 @@ class TableServices:
         self._lease = lease
         self.services: Sequence[TableService[Any]] = services_of(options, lease)
         self._thread: threads.RunningThread | None = None
-        self._stopped = self._paused = False
-        self._handover = threads.make_lock()  # between the thread and the next commit
-        self._is_busy = False  # whether the thread will still look at `_missed`
-        self._missed: ServiceRun | None = None
+        self._slot, self._failures = RunSlot(), Failures(storage.base_uri)
+        self._stopped = False
         self._is_clustering = False  # or was, since the last commit
-        self._pending_error: Exception | None = None
         self._emptied: set[str] = set()
-        self.failures = 0
-        self.last_error: Exception | None = None
         self.gate: threads.Gate | None = None
         self.listeners: list[Callable[[UpkeepSummary], None]] = []
 
@@ -73,6 +101,16 @@ class TableServices:
         """Partition paths that cleans emptied since the last call: the writer removes their folders."""
         emptied, self._emptied = tuple(self._emptied), set()
         return emptied
+
+    @property
+    def failures(self) -> int:
+        """How often a service failed."""
+        return self._failures.count
+
+    @property
+    def last_error(self) -> Exception | None:
+        """The error of the last failure."""
+        return self._failures.last
 
     @property
     def is_cleaning(self) -> bool:
@@ -85,12 +123,7 @@ class TableServices:
         Raises:
             HudiError: the services failed since the last batch.
         """
-        error, self._pending_error = self._pending_error, None
-        if error is not None:
-            raise HudiError(
-                f"cleaning or archival failed after an earlier batch: {error}; remove the cause, or set "
-                "hudistream.clean.on.failure=warn; the batch can be run again"
-            ) from error
+        self._failures.check()
 
     def after_commit(self, snapshot: Snapshot, spread: Spread | None = None) -> None:
         """Starts the services that are due, unless services still run. Called once per batch, when it is visible.
@@ -105,37 +138,34 @@ class TableServices:
             spread: distributes work to other machines; None: there are none.
         """
         for service in self.services:
-            service.advise(snapshot)
-        triggers = [service.trigger(snapshot.config) for service in self.services]
-        due = {s: trigger for s, trigger in zip(self.services, triggers, strict=True) if trigger is not Trigger.NOT_NOW}
-        if not due or self._stopped or self._paused:
+            service.note_commit(snapshot)
+        triggers = {service: service.trigger(snapshot.config) for service in self.services}
+        due = {service: trigger for service, trigger in triggers.items() if trigger is not Trigger.NOT_NOW}
+        if not due or self._stopped or self._failures.pauses:
             return
-        table = HudiTable(self._storage, snapshot.config, self._lock)
-        with self._handover:
-            if self._is_busy:
-                followers = {service: trigger for service, trigger in due.items() if service.follows_commits}
-                self._missed = ServiceRun(table, followers) if followers else None
-                return
-        run = ServiceRun(table, due, spread=spread).planned(self._note_failure)
+        run = ServiceRun(HudiTable(self._storage, snapshot.config, self._lock), due, spread=spread)
+        if not self._slot.take(run):
+            return
+        try:
+            self._start(run.planned(self._failures.note))
+        except BaseException:
+            self._slot.free()
+            raise
+
+    def _start(self, run: ServiceRun) -> None:
         # beside other writers a clustering gives way, and no batch waits for it
         is_alone = self._lease is not None and not self._lease.is_shared
         self._is_clustering = is_alone and run.plans.get(CLUSTERING) is not None
-        self._is_busy = True
-        if Trigger.INLINE in triggers:
-            self._carry_out(run)
-            return
-        # not a daemon: the interpreter waits until a running clean is done
-        try:
+        if run.is_inline:
+            self._carry_out_all(run)
+        else:  # not a daemon: the interpreter waits until a running clean is done
             self._thread = threads.start_thread(lambda: self._carry_out(run), "hudistream-services")
-        except BaseException:
-            self._is_busy = False
-            raise
 
     def _carry_out(self, run: ServiceRun) -> None:
         try:
             self._carry_out_all(run)
-        except BaseException:  # else it was handed over, and the next run may have begun
-            self._is_busy = False
+        except BaseException:  # else the slot was handed over, and the next run may have begun
+            self._slot.free()
             raise
 
     def _carry_out_all(self, run: ServiceRun) -> None:
@@ -143,27 +173,11 @@ class TableServices:
         with bound_contextvars(table=self._storage.base_uri), self.gate or nullcontext():
             following: ServiceRun | None = run
             while following is not None:
-                done, emptied = following.carry_out(self._note_failure)
+                done, emptied = following.carry_out(self._failures.note)
                 self._emptied.update(emptied)
                 for listener in self.listeners:
                     listener(done)
-                with self._handover:
-                    following, self._missed = self._missed, None
-                    self._is_busy = following is not None
-
-    def _note_failure(self, error: Exception, policy: CleanFailure) -> None:
-        self.failures += 1
-        self.last_error = error
-        log.warning(
-            "table_services_failed",
-            table=self._storage.base_uri,
-            error=repr(error),
-            failures=self.failures,
-            then=policy.value,
-        )
-        self._paused |= policy is CleanFailure.PAUSE
-        if policy is CleanFailure.FAIL:
-            self._pending_error = error
+                following = self._slot.next_run()
 
     def after_empty_batch(self, snapshot: Snapshot, spread: Spread | None = None) -> None:
         """After a batch without rows, runs the services if a clean is pending: the next commit may be far away.

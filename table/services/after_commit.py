@@ -9,8 +9,8 @@ from table.services.catalog_service import CatalogService
 from table.services.clean.service import CleaningService
 from table.services.clustering.service import ClusteringService
 from table.services.compaction.service import CompactionService
-from table.services.lists_service import ListsService
 from table.services.manifest_service import ManifestService
+from table.services.metadata_table_service import MetadataTableService
 from table.services.service import TableService
 from table.transaction.lease import Lease
 
@@ -48,5 +48,5 @@ def services_of(options: WriteOptions, lease: Lease | None = None) -> tuple[Tabl
         CleaningService(options.clean, archives=options.archive.automatic, compacts=options.compaction.executes),
         ArchivalService(options.archive, options.clean, options.compaction),
         *clusters,
-        ListsService(options.table.metadata_delta_commits),
+        MetadataTableService(options.table.metadata_delta_commits),
     )

@@ -7,11 +7,10 @@ from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
 from table.options.catalog_settings import CatalogSettings
 from table.options.choices import CleanFailure
-from table.services.service import ServiceOutcome, Spread, Trigger
-from table.snapshot import Snapshot
+from table.services.service import ServiceOutcome, Spread, TableService, Trigger
 
 
-class CatalogService:
+class CatalogService(TableService[CatalogSettings]):
     """Keeps the registration of a table up.
 
     Args:
@@ -20,7 +19,6 @@ class CatalogService:
     """
 
     name = "catalog sync"
-    plans_between_batches = False
     follows_commits = True
     on_failure = CleanFailure.WARN
 
@@ -30,9 +28,6 @@ class CatalogService:
     def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002
         """After each commit, beside the next batch."""
         return Trigger.BACKGROUND
-
-    def advise(self, snapshot: Snapshot) -> None:
-        """Says nothing."""
 
     def plan(self, table: HudiTable) -> CatalogSettings | None:  # noqa: ARG002
         """The settings alone: `execute` finds out what to do, and no other writer must know of a plan."""

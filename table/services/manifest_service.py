@@ -6,11 +6,10 @@ from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
 from table.options.catalog_settings import ManifestFor
 from table.options.choices import CleanFailure
-from table.services.service import ServiceOutcome, Spread, Trigger
-from table.snapshot import Snapshot
+from table.services.service import ServiceOutcome, Spread, TableService, Trigger
 
 
-class ManifestService:
+class ManifestService(TableService[ManifestFor]):
     """Writes the manifest of a table.
 
     Args:
@@ -20,20 +19,20 @@ class ManifestService:
     """
 
     name = "manifest"
-    plans_between_batches = False
     on_failure = CleanFailure.WARN
 
     def __init__(self, reader: ManifestFor, after: "ManifestService | None" = None) -> None:
         self._reader, self._after = reader, after
-        self.follows_commits = after is None
         self._log: DeltaLog | None = None
+
+    @property
+    def follows_commits(self) -> bool:
+        """Whether it runs after each commit."""
+        return self._after is None
 
     def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002
         """After each commit, beside the next batch; or after each compaction."""
         return Trigger.BACKGROUND if self._after is None else Trigger.AFTER_COMPACTION
-
-    def advise(self, snapshot: Snapshot) -> None:
-        """Says nothing."""
 
     def plan(self, table: HudiTable) -> ManifestFor | None:  # noqa: ARG002
         """The reader alone: `execute` looks at the table."""

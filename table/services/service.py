@@ -56,7 +56,7 @@ class ServiceOutcome:
 
 
 class TableService(Protocol[PlanT]):
-    """One service of a table."""
+    """One service of a table. A service inherits from it what most services have in common."""
 
     @property
     def name(self) -> str:
@@ -69,6 +69,7 @@ class TableService(Protocol[PlanT]):
     @property
     def plans_between_batches(self) -> bool:
         """Whether it plans before the next batch begins, although it is carried out beside it."""
+        return False
 
     @property
     def follows_commits(self) -> bool:
@@ -76,16 +77,18 @@ class TableService(Protocol[PlanT]):
 
         Other services may leave a commit to the next run: what is due then is due still.
         """
+        return False
 
-    def trigger(self, config: TableConfig) -> Trigger:
-        """When it runs after a commit to a table with these properties; pure."""
-
-    def advise(self, snapshot: Snapshot) -> None:
-        """Logs, once, what the user should know of its settings. Called after each commit; calls no store.
+    def note_commit(self, snapshot: Snapshot) -> None:  # noqa: ARG002
+        """Counts a commit, and logs, once, what the user should know of its settings. Calls no store.
 
         Args:
             snapshot: the table, with the commit on its timeline.
         """
+        return
+
+    def trigger(self, config: TableConfig) -> Trigger:
+        """When it runs after the commits that it has noted, in a table with these properties; changes nothing."""
 
     def plan(self, table: HudiTable) -> PlanT | None:
         """Plans what is due and makes it known to others, under the table's lock; None where nothing is.

@@ -12,7 +12,7 @@ from table.metadata_table import compact as compact_module
 from table.metadata_table.compact import Compaction, compact_lists
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.schema.avro_schema import DELETE_MARKER
-from table.services import lists_service
+from table.services import metadata_table_service
 from table.services.archival.archival import archive
 from table.services.check.check import check
 from table.services.clean.clean import clean
@@ -115,7 +115,7 @@ def test_hudi_finds_keys_whose_commits_are_archived(version, partner, partners, 
     """It skips blocks whose commits have left both timelines: a compaction has to merge them before, however large."""
     path, hudi = str(tmp_path / "t"), partners[partner]
     bounds = ArchiveSettings(min_commits=2, max_commits=3)
-    monkeypatch.setattr(lists_service, "ArchiveSettings", lambda: bounds)
+    monkeypatch.setattr(metadata_table_service, "ArchiveSettings", lambda: bounds)
     monkeypatch.setattr(compact_module, "_GROWTH", 0)  # the index is large, so that it waits
     model = Model(version)
     options = {**OURS, **MAKES, "hoodie.write.table.version": str(version), "hoodie.index.type": "RECORD_INDEX"}
@@ -123,7 +123,7 @@ def test_hudi_finds_keys_whose_commits_are_archived(version, partner, partners, 
     for number in range(16):
         Engine(path, options).write(number, model.draw(5))
         table = HudiTable.open(path)
-        outcomes.append(lists_service.keep_lists_small(table, delta_commits=2))
+        outcomes.append(metadata_table_service.keep_metadata_table_small(table, delta_commits=2))
         archive(table, bounds)
         assert_record_index_is_right(path)
     assert outcomes.count(Compaction.DONE) == 2

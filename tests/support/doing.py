@@ -15,7 +15,7 @@ class Doing:
     def trigger(self, config):
         return self.when
 
-    def advise(self, snapshot):
+    def note_commit(self, snapshot):
         """Nothing."""
 
     def plan(self, table):

@@ -10,7 +10,7 @@ from table.config.table_config import load_table_config
 from table.hudi_table import HudiTable
 from table.options.groups import CleanSettings
 from table.services.clean.clean import clean
-from table.services.lists_service import keep_lists_small
+from table.services.metadata_table_service import keep_metadata_table_small
 from table.storage.local import LocalStorage
 
 FIRST, SECOND = rows(range(12)), rows(range(6, 18), ts=1, v="second")
@@ -46,7 +46,7 @@ def clean_and_compact(path, fuse=None):
     storage = LocalStorage(path)
     table = HudiTable(storage if fuse is None else FaultyStorage(storage, fuse), load_table_config(storage))
     clean(table, CleanSettings(commits_retained=1, grace_ms=0))
-    keep_lists_small(table, 4)
+    keep_metadata_table_small(table, 4)
 
 
 def stopped_copies(path, folder, step, act, *, sides=(False, True)):

@@ -10,7 +10,7 @@ from table.options.choices import CleanFailure
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.archival import ScheduledArchival, carry_out_archival, schedule_archival
 from table.services.archival.plan import is_far_behind
-from table.services.service import ServiceOutcome, Spread, Trigger
+from table.services.service import ServiceOutcome, Spread, TableService, Trigger
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 
@@ -18,7 +18,7 @@ log = get_logger("hudistream.archival")
 
 
 @dataclass(frozen=True)
-class ArchivalService:
+class ArchivalService(TableService[ScheduledArchival]):
     """Keeps the active timeline short.
 
     Attributes:
@@ -31,8 +31,6 @@ class ArchivalService:
     clean: CleanSettings
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     name: str = "archival"
-    plans_between_batches: bool = False
-    follows_commits: bool = False
     _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
@@ -44,7 +42,7 @@ class ArchivalService:
         """After each commit, whether the table is cleaned or not."""
         return Trigger.BACKGROUND if self.settings.automatic else Trigger.NOT_NOW
 
-    def advise(self, snapshot: Snapshot) -> None:
+    def note_commit(self, snapshot: Snapshot) -> None:
         """Warns once of a savepoint that has held archival for long."""
         savepoints = snapshot.timeline.completed_of(Action.SAVEPOINT)
         commits = len(snapshot.timeline.completed_writes)

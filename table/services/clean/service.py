@@ -9,7 +9,7 @@ from table.options.groups import CleanSettings
 from table.services.clean.clean import carry_out_cleans, schedule_clean
 from table.services.clean.memory import CleanerMemory
 from table.services.clean.trigger import Cleaning, choose_cleaning
-from table.services.service import ServiceOutcome, Spread, Trigger
+from table.services.service import ServiceOutcome, Spread, TableService, Trigger
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 
@@ -20,7 +20,7 @@ COMMITS_SEEN = 5
 log = get_logger("hudistream.services")
 
 
-class CleaningService:
+class CleaningService(TableService[Snapshot]):
     """Deletes versions of files that no reader needs any more.
 
     Args:
@@ -30,8 +30,6 @@ class CleaningService:
     """
 
     name = CLEANING
-    plans_between_batches = False
-    follows_commits = False
 
     def __init__(self, settings: CleanSettings, *, archives: bool = False, compacts: bool = False) -> None:
         self._settings, self._archives, self._compacts = settings, archives, compacts
@@ -57,7 +55,7 @@ class CleaningService:
         """By the gate of `choose_cleaning`."""
         return self.choose(config).trigger
 
-    def advise(self, snapshot: Snapshot) -> None:
+    def note_commit(self, snapshot: Snapshot) -> None:
         """Warns once where nothing cleans, and once where readers may lose their files.
 
         A sink that commits once, as a command does, leaves cleaning to the table's stream.

@@ -14,7 +14,7 @@ from table.services.clustering.command import cluster_as_member
 from table.services.clustering.execution import carry_out_scheduled
 from table.services.clustering.scheduling import schedule_clustering
 from table.services.runner import PieceRunner
-from table.services.service import ServiceOutcome, Spread, Trigger
+from table.services.service import ServiceOutcome, Spread, TableService, Trigger
 from table.snapshot import Snapshot
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
@@ -26,7 +26,7 @@ log = get_logger("hudistream.services")
 
 
 @dataclass(frozen=True)
-class ClusteringService:
+class ClusteringService(TableService[Snapshot]):
     """Rewrites small files and unsorted rows in the background.
 
     A writer that holds the table alone requests a plan, whose file groups its batches leave alone until the service has
@@ -48,14 +48,10 @@ class ClusteringService:
     on_failure: CleanFailure = CleanFailure.WARN
     name: str = CLUSTERING
     plans_between_batches: bool = True
-    follows_commits: bool = False
 
     def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002 as `TableService`
         """After each commit, beside the next batch."""
         return Trigger.BACKGROUND
-
-    def advise(self, snapshot: Snapshot) -> None:
-        """Nothing."""
 
     def plan(self, table: HudiTable) -> Snapshot | None:
         """The table with a new clustering of this sink on its timeline.

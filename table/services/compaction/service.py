@@ -12,7 +12,7 @@ from table.options.groups import BaseFileSettings, CompactionSettings
 from table.services.compaction.compaction import schedule_compaction
 from table.services.compaction.execution import carry_out_compactions
 from table.services.compaction.runner import runner_of
-from table.services.service import ServiceOutcome, Spread, Trigger
+from table.services.service import ServiceOutcome, Spread, TableService, Trigger
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 
@@ -20,7 +20,7 @@ log = get_logger("hudistream.services")
 
 
 @dataclass(frozen=True)
-class CompactionService:
+class CompactionService(TableService[Snapshot]):
     """Makes base files of slices with log files.
 
     Attributes:
@@ -36,7 +36,6 @@ class CompactionService:
     shared: bool = False
     name: str = "compaction"
     plans_between_batches: bool = True
-    follows_commits: bool = False
 
     def trigger(self, config: TableConfig) -> Trigger:
         """After each commit to a merge-on-read table, beside the stream unless it is to be inline."""
@@ -45,9 +44,6 @@ class CompactionService:
         if self.settings.executes and self.settings.inline:
             return Trigger.INLINE
         return Trigger.BACKGROUND if self.settings.executes or self.settings.requests else Trigger.NOT_NOW
-
-    def advise(self, snapshot: Snapshot) -> None:
-        """Nothing."""
 
     def plan(self, table: HudiTable) -> Snapshot | None:
         """The table with the compactions that are to be carried out on its timeline: requested ones, else a due one.

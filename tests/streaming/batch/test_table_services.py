@@ -366,7 +366,7 @@ class Compacting:
     def trigger(self, config):
         return self.when
 
-    def advise(self, snapshot):
+    def note_commit(self, snapshot):
         self.done.append("advised")
 
     def plan(self, table):

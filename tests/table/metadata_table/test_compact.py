@@ -13,7 +13,7 @@ from table.metadata_table.metadata_table import METADATA_FOLDER
 from table.options.groups import ArchiveSettings, CompactionSettings
 from table.services.archival.archival import archive
 from table.services.compaction.due import first_that_counts
-from table.services.lists_service import keep_lists_small
+from table.services.metadata_table_service import keep_metadata_table_small
 from table.storage.local import LocalStorage
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import LAYOUT_1, LAYOUT_2, name_instant
@@ -77,7 +77,7 @@ def test_what_no_compaction_has_merged_stays_on_the_timeline(tmp_path, version):
     archive(table, bounds)
     assert on_timeline(table) == before
     assert find_unmerged(table.storage, table.config) >= before - {min(before)}
-    assert keep_lists_small(table, delta_commits=2) is Compaction.DONE
+    assert keep_metadata_table_small(table, delta_commits=2) is Compaction.DONE
     assert len(find_unmerged(table.storage, table.config)) == (version > 6)  # the last delta commit
     archive(table, bounds)
     assert len(on_timeline(table)) < len(before)
@@ -131,7 +131,7 @@ def test_a_compaction_that_paused_until_the_metadata_table_was_made_anew_hides_n
         paused("_compact_group", is_before=lambda *_: True)
     else:
         paused("create_settled", is_before=lambda _, path, *__: path.endswith(".commit"))
-    keep_lists_small(HudiTable.open(path), delta_commits=2)
+    keep_metadata_table_small(HudiTable.open(path), delta_commits=2)
     assert done
     assert key_set(read_table(path)) == sorted(f"k{number}" for number in range(20))
     engine.write(6, rows([30], ts=6))
@@ -142,7 +142,7 @@ def test_a_compaction_that_was_not_requested_there_is_not_believed(tmp_path):
     path = str(tmp_path / "t")
     listed(path, 8)
     table = HudiTable.open(path)
-    assert keep_lists_small(table, delta_commits=2) is Compaction.DONE
+    assert keep_metadata_table_small(table, delta_commits=2) is Compaction.DONE
     known = table.load_timeline().committed_times
     assert load_file_lists(table.storage, known).partition_paths()
     [request] = (tmp_path / "t" / METADATA_FOLDER).rglob("*.compaction.requested")
@@ -160,14 +160,14 @@ def test_lists_that_an_old_action_keeps_from_being_compacted_are_dropped_in_the_
     old = min(table.load_timeline().committed_times)
     pending = name_instant(table.layout, clock_behind(old), Action.CLEAN, State.REQUESTED)
     table.storage.create_exclusive(pending.path, b"")
-    assert keep_lists_small(table, delta_commits=2) is Compaction.DONE
+    assert keep_metadata_table_small(table, delta_commits=2) is Compaction.DONE
     for number in range(5, 8):
         engine.write(number, rows([9], ts=number))
     engine.writer.stop()
-    assert keep_lists_small(table, delta_commits=2) is Compaction.HINDERED
+    assert keep_metadata_table_small(table, delta_commits=2) is Compaction.HINDERED
     assert HudiTable.open(path).config.metadata_partitions == "files"
     monkeypatch.setattr(compact, "_MOST", 1)
-    assert keep_lists_small(table, delta_commits=2) is Compaction.HINDERED
+    assert keep_metadata_table_small(table, delta_commits=2) is Compaction.HINDERED
     assert HudiTable.open(path).config.metadata_partitions == ""
 
 
@@ -181,7 +181,7 @@ def test_a_savepoint_that_was_not_finished_hinders_no_compaction(tmp_path):
     table = HudiTable.open(path)
     old = min(table.load_timeline().committed_times)
     table.storage.create_exclusive(name_instant(table.layout, old, Action.SAVEPOINT, State.INFLIGHT).path, b"")
-    assert keep_lists_small(table, delta_commits=2) is Compaction.DONE
+    assert keep_metadata_table_small(table, delta_commits=2) is Compaction.DONE
 
 
 def test_instants_that_make_a_metadata_table_have_no_time():
@@ -202,7 +202,7 @@ def test_a_replace_commit_stays_while_a_clean_has_not_told_the_lists(tmp_path, h
         engine.write(number, rows([1], ts=number))
     engine.writer.stop()
     table = HudiTable.open(path)
-    assert keep_lists_small(table, delta_commits=2) is Compaction.DONE
+    assert keep_metadata_table_small(table, delta_commits=2) is Compaction.DONE
     [commit] = table.load_timeline().completed_of(Action.REPLACE_COMMIT)
     if has_clean:
         now = max(table.load_timeline().committed_times)

@@ -25,13 +25,13 @@ from table.metadata_table.metadata_table import MetadataTable, find_slice, unfin
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.references.strays import delete_stray_files
 from table.schema.avro_schema import META_COLUMNS
-from table.services import lists_service
+from table.services import metadata_table_service
 from table.services.archival.archival import archive
 from table.services.check import check as check_module
 from table.services.check.check import check
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact
-from table.services.lists_service import ListsService, keep_lists_small
+from table.services.metadata_table_service import MetadataTableService, keep_metadata_table_small
 from table.services.service import Trigger
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
@@ -90,7 +90,7 @@ def test_the_lists_follow_batches_cleans_compactions_and_archival(tmp_path, vers
             assert_lists_are_right(path)
             archive(table, ArchiveSettings(min_commits=3, max_commits=4), CleanSettings(commits_retained=1))
             assert_lists_are_right(path)
-        keep_lists_small(table, delta_commits=4)
+        keep_metadata_table_small(table, delta_commits=4)
         assert_lists_are_right(path)
     own = MetadataTable.open(table.storage)
     assert len([e for e in own.list_files() if e.name.endswith(".hfile")]) > 2
@@ -100,7 +100,7 @@ def test_the_lists_follow_batches_cleans_compactions_and_archival(tmp_path, vers
 @pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.slow), 8])
 def test_the_metadata_table_does_not_grow(tmp_path, version, monkeypatch):
     path = str(tmp_path / "t")
-    monkeypatch.setattr(lists_service, "_CLEAN", replace(lists_service._CLEAN, grace_ms=0))
+    monkeypatch.setattr(metadata_table_service, "_CLEAN", replace(metadata_table_service._CLEAN, grace_ms=0))
     engine = engine_of(
         path,
         version,
@@ -141,15 +141,27 @@ def test_batches_without_a_pause_leave_room_for_compactions(tmp_path, logs):
 @pytest.mark.parametrize("outcome", [Compaction.DONE, Compaction.NOT_DUE])
 def test_a_look_comes_before_the_next_batch_until_nothing_hinders_a_compaction(tmp_path, monkeypatch, outcome):
     """A thread that still runs takes no look between batches: so one such look that is due is not enough."""
-    table, service, done = listed_table(str(tmp_path / "t")), ListsService(4), []
-    monkeypatch.setattr(lists_service, "keep_lists_small", lambda *_: done[0] if done else Compaction.HINDERED)
-    triggers = [service.trigger(table.config) for _ in range(16)]
+    table, service, done = listed_table(str(tmp_path / "t")), MetadataTableService(4), []
+    monkeypatch.setattr(
+        metadata_table_service, "keep_metadata_table_small", lambda *_: done[0] if done else Compaction.HINDERED
+    )
+    snapshot = Snapshot.load(table)
+
+    def commit():
+        service.note_commit(snapshot)
+        when = service.trigger(table.config)
+        assert service.trigger(table.config) is when  # a question changes no answer
+        if when is not Trigger.NOT_NOW:
+            service.plan(table)
+        return when
+
+    triggers = [commit() for _ in range(16)]
     assert [one.name for one in triggers if one is not Trigger.NOT_NOW] == ["BACKGROUND"] * 4 + ["INLINE"] * 4
     service.execute(table, 4)
-    assert [service.trigger(table.config) for _ in range(2)][1] is Trigger.INLINE
+    assert [commit() for _ in range(2)][1] is Trigger.INLINE
     done.append(outcome)
     service.execute(table, 4)
-    assert [service.trigger(table.config) for _ in range(2)][1] is Trigger.BACKGROUND
+    assert [commit() for _ in range(2)][1] is Trigger.BACKGROUND
 
 
 def listed_table(path, version=8):
@@ -320,7 +332,7 @@ def test_lists_that_were_made_late_are_compacted(tmp_path, version):
     engine = engine_of(path, version, "COPY_ON_WRITE")
     for number in range(1, 8):
         engine.write(number, rows([number], ts=number))
-        keep_lists_small(HudiTable.open(path), delta_commits=4)
+        keep_metadata_table_small(HudiTable.open(path), delta_commits=4)
         assert_lists_are_right(path)
     own = MetadataTable.open(LocalStorage(path))
     assert len([entry for entry in own.list_files() if entry.name.endswith(".hfile")]) == 2

@@ -33,7 +33,7 @@ from table.services.check import record_index as check_module
 from table.services.check.check import check
 from table.services.check.finding import Kind
 from table.services.clean.clean import clean
-from table.services.lists_service import keep_lists_small
+from table.services.metadata_table_service import keep_metadata_table_small
 from table.storage.local import LocalStorage
 from table.transaction import commit
 from table.view.file_group import committed_instants
@@ -75,7 +75,7 @@ def test_it_follows_batches_deletes_cleans_and_compactions(tmp_path, version):
             assert_record_index_is_right(path)
         if number % 4 == 3:
             assert clean(HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0))
-            keep_lists_small(HudiTable.open(path), delta_commits=4)
+            keep_metadata_table_small(HudiTable.open(path), delta_commits=4)
             assert_record_index_is_right(path)
     assert check(HudiTable.open(path)).is_sound
     own = MetadataTable.open(HudiTable.open(path).storage)
@@ -155,14 +155,14 @@ def test_a_large_index_is_written_anew_later_and_then_with_all_its_log_files(tmp
     path = str(tmp_path / "t")
     engine = indexed_table(path)
     engine.write(2, rows(range(200), ts=2))
-    assert keep_lists_small(HudiTable.open(path), delta_commits=1) is Compaction.DONE
+    assert keep_metadata_table_small(HudiTable.open(path), delta_commits=1) is Compaction.DONE
     assert_record_index_is_right(path)
     monkeypatch.setattr(compact_module, "_GROWTH", 0)
     for number in range(4):
         engine.write(3 + number, rows([100_000 + number], ts=3))
-        assert keep_lists_small(HudiTable.open(path), delta_commits=1) is Compaction.NOT_DUE
+        assert keep_metadata_table_small(HudiTable.open(path), delta_commits=1) is Compaction.NOT_DUE
     engine.write(7, rows([100_005], ts=3))
-    assert keep_lists_small(HudiTable.open(path), delta_commits=1) is Compaction.DONE
+    assert keep_metadata_table_small(HudiTable.open(path), delta_commits=1) is Compaction.DONE
     own = MetadataTable.open(LocalStorage(path))
     committed = committed_instants(own.load_timeline(), {})
     slices = slices_in(RECORD_INDEX, own.list_files(RECORD_INDEX), committed)
@@ -423,5 +423,5 @@ def test_a_drop_that_paused_until_the_index_was_made_anew_doubles_no_key(tmp_pat
         assert len(UserTable.open(path).lookup([f"k{key}" for key in range(60)])) == 60
     if dies:
         assert "has lost files" in check(HudiTable.open(path)).findings[0].text
-        keep_lists_small(HudiTable.open(path), delta_commits=1)
+        keep_metadata_table_small(HudiTable.open(path), delta_commits=1)
         assert not indexes(path)

@@ -32,7 +32,7 @@ from table.services.check.check import check
 from table.services.check.finding import Kind
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact
-from table.services.lists_service import keep_lists_small
+from table.services.metadata_table_service import keep_metadata_table_small
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.transaction import commit
@@ -79,7 +79,7 @@ def test_hudis_own_statistics_are_continued(name, golden, utc):
         assert_statistics_are_right(path)
     clean(HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0))
     assert_statistics_are_right(path)
-    assert keep_lists_small(HudiTable.open(path), delta_commits=2) is Compaction.DONE
+    assert keep_metadata_table_small(HudiTable.open(path), delta_commits=2) is Compaction.DONE
     assert indexes(path) == before
     assert_statistics_are_right(path)
 
@@ -103,7 +103,7 @@ def test_statistics_follow_batches_cleans_and_compactions(tmp_path, version, tab
             engine.writer.stop()
             assert clean(table, CleanSettings(commits_retained=1, grace_ms=0))
             assert_statistics_are_right(path)
-        keep_lists_small(table, delta_commits=4)
+        keep_metadata_table_small(table, delta_commits=4)
         assert_statistics_are_right(path)
     own = MetadataTable.open(table.storage)
     assert len([entry for entry in own.list_files(COLUMN_STATS) if entry.name.endswith(".hfile")]) > 2
@@ -118,7 +118,7 @@ def test_records_of_deleted_files_are_deleted(tmp_path):
     [outcome] = clean(HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0))
     engine.write(4, rows(range(6), ts=4))  # the last delta commit stays above a compaction
     engine.writer.stop()
-    keep_lists_small(HudiTable.open(path), delta_commits=2)
+    keep_metadata_table_small(HudiTable.open(path), delta_commits=2)
     own = MetadataTable.open(HudiTable.open(path).storage)
     committed = committed_instants(own.load_timeline(), {})
     slices = slices_in(COLUMN_STATS, own.list_files(COLUMN_STATS), committed)
@@ -288,7 +288,7 @@ def many_files(path, version=8, table_type="COPY_ON_WRITE", **more):
         batch = batch.append_column("n", pa.array(range(100 * number, 100 * number + 30), pa.int64()))
         engine.write(number, batch)
     engine.writer.stop()
-    keep_lists_small(HudiTable.open(path), delta_commits=2)
+    keep_metadata_table_small(HudiTable.open(path), delta_commits=2)
     return HudiTable.open(path)
 
 

@@ -12,7 +12,7 @@ from table.metadata_table.compact import Compaction
 from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.known_lists import SeenLists
 from table.services.check.check import check
-from table.services.lists_service import keep_lists_small
+from table.services.metadata_table_service import keep_metadata_table_small
 from table.timeline.instant import Action, Instant, State
 from table.timeline.timeline import build_timeline
 
@@ -102,7 +102,7 @@ def test_a_compaction_of_the_metadata_table_came_between(tmp_path, asked):
     engine = sink(path)
     for number in range(4):
         write(engine, number)
-    assert keep_lists_small(HudiTable.open(path), delta_commits=2) is Compaction.DONE
+    assert keep_metadata_table_small(HudiTable.open(path), delta_commits=2) is Compaction.DONE
     asked.clear()
     write(engine, 4)
     assert sorted(asked) == EVERYTHING

@@ -23,7 +23,7 @@ from table.metadata_table.metadata_table import METADATA_FOLDER
 from table.metadata_table.read_record_index import RecordIndex, see_record_index
 from table.options.groups import CleanSettings
 from table.services.clean.clean import clean
-from table.services.lists_service import keep_lists_small
+from table.services.metadata_table_service import keep_metadata_table_small
 from table.storage.local import LocalStorage
 
 BY_INDEX = {
@@ -85,7 +85,7 @@ def test_batches_by_the_index_leave_what_a_model_says(tmp_path, version, moves):
         assert_record_index_is_right(path)
         if number % 5 == 4:
             clean(HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0))
-            keep_lists_small(HudiTable.open(path), delta_commits=3)
+            keep_metadata_table_small(HudiTable.open(path), delta_commits=3)
 
 
 def test_a_batch_reads_only_the_files_that_hold_its_keys(tmp_path):

@@ -22,7 +22,7 @@ from table.services.check.finding import Kind
 from table.services.clean.clean import clean
 from table.services.clustering.command import cluster
 from table.services.compaction.compaction import compact, request_compaction
-from table.services.lists_service import keep_lists_small
+from table.services.metadata_table_service import keep_metadata_table_small
 
 INDEXED = {
     "hoodie.metadata.enable": "true",
@@ -108,7 +108,7 @@ def test_it_follows_updates_deletes_and_keys_that_come_back(tmp_path, version, p
         elif service == "clean":
             clean(HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0))
         elif service == "lists":
-            keep_lists_small(HudiTable.open(path), delta_commits=3)
+            keep_metadata_table_small(HudiTable.open(path), delta_commits=3)
         if number:
             assert_record_index_is_right(path)
     assert held(path) == sorted(model.items())

@@ -18,7 +18,7 @@ from table.options.choices import CleanFailure, CleanPolicy
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.services.archival.archival import archive
 from table.services.clean.clean import clean
-from table.services.service import ServiceOutcome, Spread, Trigger
+from table.services.service import ServiceOutcome, Spread, TableService, Trigger
 from table.snapshot import Snapshot
 
 log = get_logger("hudistream.metadata_table")
@@ -27,7 +27,7 @@ _PATIENCE = 2  # times as many commits as make a compaction due
 _CLEAN = CleanSettings(policy=CleanPolicy.KEEP_LATEST_FILE_VERSIONS, versions_retained=3, parallelism=1)
 
 
-class ListsService:
+class MetadataTableService(TableService[int]):
     """Keeps the lists of files small.
 
     Args:
@@ -35,12 +35,15 @@ class ListsService:
     """
 
     name = "metadata table"
-    plans_between_batches = False
-    follows_commits = False
     on_failure = CleanFailure.WARN
 
     def __init__(self, delta_commits: int) -> None:
         self._delta_commits, self._commits, self._uncompacted = delta_commits, 0, 0
+
+    def note_commit(self, snapshot: Snapshot) -> None:
+        """Counts the commits to a table that has a metadata table."""
+        self._commits += FILES in snapshot.config.metadata_indexes
+        self._uncompacted += FILES in snapshot.config.metadata_indexes
 
     def trigger(self, config: TableConfig) -> Trigger:
         """Beside the next batch, after some commits to a table that has a metadata table.
@@ -48,18 +51,13 @@ class ListsService:
         Nothing is compacted while a batch decides its end. If batches follow each other without a pause, that may be
         so at each look: then the look comes before the next batch, until nothing hinders one.
         """
-        self._commits += FILES in config.metadata_indexes
-        self._uncompacted += FILES in config.metadata_indexes
-        if 2 * self._commits < self._delta_commits:  # each look costs some requests
-            return Trigger.NOT_NOW
-        self._commits = 0
+        if FILES not in config.metadata_indexes or 2 * self._commits < self._delta_commits:
+            return Trigger.NOT_NOW  # each look costs some requests
         return Trigger.INLINE if self._uncompacted > _PATIENCE * self._delta_commits else Trigger.BACKGROUND
-
-    def advise(self, snapshot: Snapshot) -> None:
-        """Says nothing."""
 
     def plan(self, table: HudiTable) -> int | None:  # noqa: ARG002
         """The number of delta commits that make a compaction due: `execute` looks at the metadata table."""
+        self._commits = 0
         return self._delta_commits
 
     def execute(self, table: HudiTable, plan: int, spread: Spread | None = None) -> ServiceOutcome:  # noqa: ARG002
@@ -69,12 +67,12 @@ class ListsService:
             StorageError: the store fails.
             CommitConflictError: another process archives the metadata table.
         """
-        if keep_lists_small(table, plan) is not Compaction.HINDERED:
+        if keep_metadata_table_small(table, plan) is not Compaction.HINDERED:
             self._uncompacted = 0
         return ServiceOutcome()
 
 
-def keep_lists_small(table: HudiTable, delta_commits: int = DELTA_COMMITS) -> Compaction:
+def keep_metadata_table_small(table: HudiTable, delta_commits: int = DELTA_COMMITS) -> Compaction:
     """Compacts the lists of files of a table if it is due, then cleans and archives its metadata table.
 
     Args:

@@ -147,7 +147,7 @@ class Snapshot:
         Raises:
             CorruptFileError: the file of a commit is damaged.
         """
-        return replace(self.slicing, named=self.commits.named_files.follow(self.timeline, self.commits))
+        return replace(self.slicing, named=self.commits.named_files.follow(self.timeline, self.commits.find_named))
 
     def with_late_writes(self, committed: CommittedInstants) -> CommittedInstants:
         """Adds the completion times of archived late writes, as in `slicing`.

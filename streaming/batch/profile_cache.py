@@ -6,6 +6,7 @@ from itertools import islice
 
 from streaming.batch.walk_table import walk_table
 from streaming.plan.live_files import base_files_of
+from streaming.plan.plan_tasks import looks_everywhere, remembered_below
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.plan.write_profile import (
@@ -26,6 +27,7 @@ from table.files.base.stored_file import read_footer_bytes
 from table.log import get_logger
 from table.metadata_table.metadata_listing import MetadataListing
 from table.options.choices import TableType
+from table.options.write_options import WriteOptions
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.change import came_and_went
@@ -191,6 +193,30 @@ class ProfileCache:
     def drop(self) -> None:
         """Forgets the profile, for example after a failed batch, which may have left any files."""
         self._profile = None
+
+
+class Profiles:
+    """The profile caches of one writer: operations with the same needs share one.
+
+    Args:
+        in_order: as of `ProfileCache`.
+    """
+
+    def __init__(self, storage: Storage, *, in_order: bool) -> None:
+        self._storage, self._in_order = storage, in_order
+        self._caches: dict[tuple[int | None, bool], ProfileCache] = {}
+
+    def of(self, options: WriteOptions) -> ProfileCache:
+        """The cache for an operation with these options."""
+        needs = limit, everywhere = remembered_below(options), looks_everywhere(options)
+        if needs not in self._caches:
+            self._caches[needs] = ProfileCache(self._storage, limit, everywhere=everywhere, in_order=self._in_order)
+        return self._caches[needs]
+
+    def forget(self) -> None:
+        """Forgets all profiles, for example after a failed batch, which may have left any files."""
+        for cache in self._caches.values():
+            cache.drop()
 
 
 def tell_small_files(table: str, plan: TaskPlan) -> None:

@@ -4,22 +4,22 @@ A write stat of a commit is the only record that says that a file exists. A list
 cannot distinguish an older version of a file group from the newest one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from table.files.names import parse_base_file, parse_log_file
 from table.storage.interface import join
 from table.timeline.change import Change
+from table.timeline.instant import Instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
-
-if TYPE_CHECKING:
-    from table.timeline.commit_cache import CommitCache
-    from table.timeline.timeline import Timeline
+from table.timeline.timeline import Timeline
 
 MOST_NAMED = 250_000  # files of the active timeline that one process remembers: 60 MB
+
+
+FindNamed = Callable[[Sequence[Instant]], Iterable[tuple[Instant, "tuple[NamedFile, ...] | None"]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,12 +251,12 @@ class FollowedNames:
         self._named = self._shown = NamedFiles()
         self._accepted: Left = {}
 
-    def follow(self, timeline: "Timeline", commits: "CommitCache") -> NamedFiles:
+    def follow(self, timeline: Timeline, find_named: FindNamed) -> NamedFiles:
         """The files that the completed writes of a timeline name, accepted losses left out.
 
         Args:
             timeline: the table's active timeline.
-            commits: reads those of its commits that this object does not know.
+            find_named: reads those of its commits that this object does not know (`CommitCache.find_named`).
 
         Raises:
             CorruptFileError: the file of a commit is damaged.
@@ -265,7 +265,7 @@ class FollowedNames:
         if Change.between(self._seen, times).undone:
             self._seen, self._named = frozenset(), NamedFiles()
         before, unseen = self._named, [one for one in timeline.completed_writes if one.time not in self._seen]
-        found = {instant.time: files for instant, files in commits.find_named(unseen) if files is not None}
+        found = {instant.time: files for instant, files in find_named(unseen) if files is not None}
         if found:
             every = (file for files in found.values() for file in files)
             self._named = self._named.including(every, prunes=not timeline.layout.completes_in_order)

@@ -7,7 +7,7 @@ import pytest
 from engine import Engine, key_set, rows
 
 from hudistream import ArrowSink
-from streaming.batch import micro_batch
+from streaming.batch import begin_batch
 from table import BatchRefusedError, CommitConflictError, read_table
 from table.errors import CommitOutcomeUnknownError, CorruptFileError, StorageError
 from table.hudi_table import HudiTable
@@ -226,15 +226,15 @@ def test_a_key_whose_file_was_replaced_cleaned_and_forgotten_is_not_new(tmp_path
             world.archive()
 
     once(monkeypatch, commit, "wait_past_completed", before)
-    inner = micro_batch.plan_tasks
+    inner = begin_batch.plan_tasks
 
     def plan(*args):
         if args[0].sink.id == "slow":
-            monkeypatch.setattr(micro_batch, "plan_tasks", inner)
+            monkeypatch.setattr(begin_batch, "plan_tasks", inner)
             after()
         return inner(*args)
 
-    monkeypatch.setattr(micro_batch, "plan_tasks", plan)
+    monkeypatch.setattr(begin_batch, "plan_tasks", plan)
     world.slow.write(changes("xd", "new", 50, deleted="d"), 1)
     assert world.rows() == sorted(world.expected.items())
     world.stop()

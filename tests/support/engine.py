@@ -93,7 +93,7 @@ class Engine:
     @property
     def profiles(self):
         """What the writer knows of the table, for the operation of its options."""
-        return self.writer._profiles_for(self.writer._options)
+        return self.writer._profiles.of(self.writer._options)
 
     def distribute(self, plan, table):
         """Has a batch written; tests that interfere put something else in its place."""
@@ -134,7 +134,7 @@ class _Workers(InProcessWorkers):
 
 def undo_nothing(writer):
     """The process of the writer dies where its batch fails: nothing is rolled back, and no heart beats."""
-    writer._under_way = lambda *_: nullcontext()
+    writer._planner._under_way = lambda *_: nullcontext()
 
 
 def leave_a_dead_batch(engine, batch_id, table):

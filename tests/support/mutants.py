@@ -154,7 +154,7 @@ MUTANTS = (
         ("tests/streaming/test_change_files.py",),
     ),
     Mutant(
-        "an empty batch leaves a commit", "streaming/batch/micro_batch.py",
+        "an empty batch leaves a commit", "streaming/batch/commit_batch.py",
         " or job.options.sink.commits_empty):", " or True):",
         ("tests/streaming/test_arrow_sink.py", "tests/table/options/test_switches.py"),
     ),

@@ -193,7 +193,7 @@ def value(name, **labels):
 def test_hooks_get_the_batches_that_failed_and_those_alone(spark, tmp_path, monkeypatch, seen, logs):
     from stream import OPTIONS, frame, keys
 
-    from streaming.batch import micro_batch
+    from streaming.batch import commit_batch
     from streaming.metrics import PrometheusMetrics
 
     path = str(tmp_path / "t")
@@ -220,7 +220,7 @@ def test_hooks_get_the_batches_that_failed_and_those_alone(spark, tmp_path, monk
     sink(frame(spark, 10, 20, 1), 1)
     assert sink.services.failures == 1
     with monkeypatch.context() as patched:
-        patched.setattr(sink._writer, "_after_commit", lambda *_: 1 / 0)
+        patched.setattr(sink._writer._committer, "clean_up", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             sink(frame(spark, 20, 30, 1), 2)
     assert [e["batch_id"] for e in logs if e["event"] == "failed_after_commit"] == [2]
@@ -231,7 +231,7 @@ def test_hooks_get_the_batches_that_failed_and_those_alone(spark, tmp_path, monk
         raise CommitOutcomeUnknownError("the answer was lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr(micro_batch, "complete_commit", lost)
+        patched.setattr(commit_batch, "complete_commit", lost)
         with pytest.raises(CommitOutcomeUnknownError):
             sink(frame(spark, 30, 40, 1), 3)
         with pytest.raises(CommitOutcomeUnknownError):

@@ -77,7 +77,7 @@ def test_the_rest_is_there_for_whoever_asks(tmp_path):
 def test_a_long_batch_says_its_phase_and_what_is_known_of_it(tmp_path, monkeypatch, logs):
     monkeypatch.setattr(progress, "PROGRESS_S", 0.02)
     engine = Engine(str(tmp_path / "t"))
-    distribute, commit = engine.distribute, engine.writer._commit
+    distribute, commit = engine.distribute, engine.writer._committer.commit
 
     def slow(inner):
         def run(*args):
@@ -88,7 +88,7 @@ def test_a_long_batch_says_its_phase_and_what_is_known_of_it(tmp_path, monkeypat
 
         return run
 
-    engine.distribute, engine.writer._commit = slow(distribute), slow(commit)
+    engine.distribute, engine.writer._committer.commit = slow(distribute), slow(commit)
     engine.write(0, rows(range(9)))
     said = [entry for entry in logs if entry["event"] == "batch_running"]
     writing = [entry for entry in said if entry["phase"] == "write"]

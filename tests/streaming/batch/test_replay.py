@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hudistream import ArrowSink, read_bad_rows, read_table
-from streaming.batch import micro_batch, replay
+from streaming.batch import commit_batch, replay
 from table.cli.main import main
 from table.errors import (
     CommitOutcomeUnknownError,
@@ -108,7 +108,7 @@ def test_a_process_that_dies_before_its_commit_has_not(path, monkeypatch):
         raise Died
 
     with monkeypatch.context() as patched:
-        patched.setattr(micro_batch, "complete_commit", dies)
+        patched.setattr(commit_batch, "complete_commit", dies)
         with pytest.raises(Died), sink_of(path) as sink:
             sink.replay(rows)
     assert len(read_bad_rows(path)) == 3
@@ -118,14 +118,14 @@ def test_a_process_that_dies_before_its_commit_has_not(path, monkeypatch):
 
 
 def test_an_outcome_that_is_not_known_is_settled_by_the_commits(path, monkeypatch):
-    rows, complete = corrected(read_bad_rows(path)), micro_batch.complete_commit
+    rows, complete = corrected(read_bad_rows(path)), commit_batch.complete_commit
 
     def lost(*arguments):
         complete(*arguments)
         raise CommitOutcomeUnknownError("no answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(micro_batch, "complete_commit", lost)
+        patched.setattr(commit_batch, "complete_commit", lost)
         with pytest.raises(CommitOutcomeUnknownError), sink_of(path) as sink:
             sink.replay(rows)
     with sink_of(path) as sink:

@@ -216,16 +216,16 @@ def test_deletes_that_come_between_the_look_and_the_request_are_a_conflict(tmp_p
     once = {"hoodie.write.num.retries.on.conflict.failures": "0"}
     one, other = engine(tmp_path, "one", **once), engine(tmp_path, "other")
     one.write(0, batch("ab", 10, I32, v="old"))
-    from streaming.batch import micro_batch
+    from streaming.batch import begin_batch
 
-    inner = micro_batch.begin_commit
+    inner = begin_batch.begin_commit
 
     def begin(*given):
-        monkeypatch.setattr(micro_batch, "begin_commit", inner)
+        monkeypatch.setattr(begin_batch, "begin_commit", inner)
         other.write(0, batch("a", 5, I32, deleted=True))
         return inner(*given)
 
-    monkeypatch.setattr(micro_batch, "begin_commit", begin)
+    monkeypatch.setattr(begin_batch, "begin_commit", begin)
     with pytest.raises(CommitConflictError, match="another writer wrote them since the batch began"):
         one.write(1, batch("c", 20, I64))
     assert rows_of(tmp_path) == {"a": "old", "b": "old"}

@@ -116,7 +116,7 @@ def test_a_large_batch_is_exchanged_once_by_the_drivers_map(spark, tmp_path):
     sink = HudiSink(path, {**OPTIONS, "hoodie.copyonwrite.record.size.estimate": "1000"})
     group = f"large-{tmp_path.name}"
     sink(frame(spark, 0, 60_000, 4), 0)
-    profiles = sink._writer._profiles_for(sink._writer._options)
+    profiles = sink._writer._profiles.of(sink._writer._options)
     profiles._profile = pretend_large(profiles._profile)
     spark.sparkContext.setJobGroup(group, "one batch")
     sink(frame(spark, 60_000, 120_000, 4), 1)
@@ -142,7 +142,7 @@ def test_a_hot_path_spreads_over_tasks(spark, tmp_path):
     sink = HudiSink(path, {**OPTIONS, "hoodie.insert.shuffle.parallelism": "3", "hoodie.parquet.small.file.limit": "0"})
     sink(frame(spark, 0, 40_000, 1), 0)
     assert sink.last_batch.files_created == 1
-    profiles = sink._writer._profiles_for(sink._writer._options)
+    profiles = sink._writer._profiles.of(sink._writer._options)
     profiles._profile = pretend_large(profiles._profile)
     sink(frame(spark, 40_000, 80_000, 1), 1)
     assert sink.last_batch.files_created == 3

@@ -111,7 +111,7 @@ def test_bad_bytes_of_a_hot_path_go_through_both_exchanges(tmp_path):
     engine = Engine(path, {**UPSERT, **QUARANTINE}, aside=LocalStorage(aside))
     hot = rows(range(3000), lambda n: "hot" if n % 10 else "cold")
     engine.write(0, hot)
-    engine.writer._forget_profiles()
+    engine.writer._profiles.forget()
     from streaming.plan import plan_tasks as batch_plan
 
     plain = batch_plan.plan_change_routes

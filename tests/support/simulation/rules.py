@@ -6,7 +6,7 @@ from unittest import mock
 
 from instants import inflight
 
-from streaming.batch import micro_batch, recovery
+from streaming.batch import begin_batch, recovery
 from streaming.batch.record_index import see_index
 from streaming.router import waiting_room
 from streaming.router.aside import delete_files, sweep_staged
@@ -362,7 +362,7 @@ RULES = {
     "17: a clustering is planned from what is there": [(clustering, "check_nothing_came", lambda *_: None)],
     "17: what a clustering replaces counts as written": [(CommitMetadata, "file_groups", property(_written_groups))],
     "17: nothing is written to what a planned clustering replaces": [
-        (micro_batch, "load_clustered", lambda _: {}), (commit_facts, "load_clustered", lambda *_, **__: {}),
+        (begin_batch, "load_clustered", lambda _: {}), (commit_facts, "load_clustered", lambda *_, **__: {}),
         (execution, "_check_not_outdated", lambda *_: None),
     ],
     "17: a plan that lacks a decided commit is withdrawn": [
@@ -377,7 +377,7 @@ RULES = {
     "18: the record index knows what becomes visible": [(keep, "_new_locations", _without_locations)],
     "18: a record index that lacks keys is dropped": [(keep, "new_locations", _of_known_keys)],
     "18: who ends the commit of another process reads its files": [(keep, "find_untold", lambda *_: {})],
-    "18: a batch finds keys by the index of its snapshot": [(micro_batch, "see_index", _see_earlier_index)],
+    "18: a batch finds keys by the index of its snapshot": [(begin_batch, "see_index", _see_earlier_index)],
     "18: archival waits until the lists are compacted": [(archival, "find_unmerged", lambda *_: frozenset())],
     "18: a log tells which keys come and go": [(upsert, "find_key_changes", lambda *_: KeyChanges())],
     "18: changes go where a key has its row": [

@@ -15,7 +15,7 @@ from snapshots import assert_clean
 
 from hudistream import HudiTable
 from streaming import ArrowSink
-from streaming.batch import micro_batch
+from streaming.batch import begin_batch, commit_batch
 from table import CommitConflictError, InvalidConfigError, StorageError, UnsupportedTableError, read_table
 from table.config.table_config import update_properties
 from table.hudi_table import HudiTable as Bare
@@ -299,7 +299,7 @@ def write_blindly(path, planned, batch):
         mock.patch.object(rollback, "_find_alive", return_value=frozenset({planned.time})),
         mock.patch.object(rollback, "_end_pending_writes", side_effect=lambda snapshot, *_, **__: snapshot),
         mock.patch.object(commit, "_check_alone"),
-        mock.patch.object(micro_batch, "load_clustered", return_value={}),
+        mock.patch.object(begin_batch, "load_clustered", return_value={}),
         mock.patch.object(commit_facts, "load_clustered", return_value={}),
         ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts") as sink,
     ):
@@ -457,14 +457,14 @@ def test_beside_a_writer_that_is_faster_it_gives_way(tmp_path, monkeypatch, tabl
 def test_a_batch_whose_file_groups_were_clustered_meanwhile_is_written_anew(tmp_path, monkeypatch, table_type):
     path = str(tmp_path / "t")
     a_table(path, table_type, batches=2, **SHARED)
-    inner, done = micro_batch.complete_commit, []
+    inner, done = commit_batch.complete_commit, []
 
     def late(*given):
         if not done:
             done.append(HudiTable.open(path).cluster("x", shared=True))
         return inner(*given)
 
-    monkeypatch.setattr(micro_batch, "complete_commit", late)
+    monkeypatch.setattr(commit_batch, "complete_commit", late)
     before = {row["id"]: row["ts"] for row in contents(path)}
     with ArrowSink(path, SHARED, key="id", partition_by="p", order_by="ts") as sink:
         sink.write(a_batch(range(10, 20), 7), 7)

@@ -9,7 +9,7 @@ from snapshots import assert_clean
 
 from hudistream import HudiTable
 from streaming import ArrowSink
-from streaming.batch import micro_batch
+from streaming.batch import commit_batch
 from table import ActionPendingError, CommitConflictError, CorruptFileError, WriteConflictError, read_table
 from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings, Layout
@@ -160,7 +160,7 @@ def test_one_that_is_planned_while_a_batch_runs(tmp_path, monkeypatch, table_typ
     path = str(tmp_path / "t")
     a_table(path, table_type, version)
     before, planned = latest(path), []
-    complete = micro_batch.complete_commit
+    complete = commit_batch.complete_commit
 
     def late(*given):
         if not planned:
@@ -171,7 +171,7 @@ def test_one_that_is_planned_while_a_batch_runs(tmp_path, monkeypatch, table_typ
                 Bare.open(path).storage.delete_metafile(planned[0].path)
         return complete(*given)
 
-    monkeypatch.setattr(micro_batch, "complete_commit", late)
+    monkeypatch.setattr(commit_batch, "complete_commit", late)
     new = range(300, 330)
     write(path, new, 7, "insert", **mode)
     expected = before | dict.fromkeys(a_batch(new, 7).column("id").to_pylist(), 7)

@@ -1,6 +1,7 @@
 """Writers on top of the table format: `HudiSink` for Spark Structured Streaming, `ArrowSink` without Spark.
 
-A name is loaded when it is used; pyspark is needed when Spark's rows are written or a table is read with it.
+A name is loaded when it is used; pyspark is needed when Spark's rows are written or a table is read with it. Stateful
+operators in front of a sink need nothing here (docs/guides/stateful.md).
 """
 
 from importlib import import_module

@@ -8,8 +8,10 @@ from command_line import said
 from s3_server import serve_s3
 
 from table import clock
+from table.cli.lock import _BROKEN_BY
 from table.cli.main import main
 from table.errors import CommitConflictError
+from table.options.lock_settings import LockProvider
 from table.storage.local import LocalStorage
 from table.storage.opening import open_storage
 from table.transaction.locks import LockSettings, make_lock
@@ -26,6 +28,11 @@ def path(tmp_path):
 
 def shown(capsys, *arguments):
     return json.loads(said(capsys, "lock", *arguments, "--format", "json"))
+
+
+def test_each_lock_that_can_be_broken_has_words_for_what_became_of_it():
+    ours = {LockProvider.IN_PROCESS, LockProvider.ZOOKEEPER_IMPLICIT, LockProvider.DYNAMODB_IMPLICIT}
+    assert set(_BROKEN_BY) == set(LockProvider) - ours  # the last two are kept by the locks of their service
 
 
 def test_where_nobody_holds_a_lock_it_says_so(path, capsys):

@@ -15,6 +15,7 @@ from table.storage.versions import REQUEST_TIMEOUT_S
 _SENDING = {"pipe_file", "call_s3"}
 _REPEATED = {"pipe_file"}  # may reach the store twice: a creation is known by its mark (`table.storage.creation`)
 _SENT_EACH_S = 256 * 1024
+_CONNECTED_WITHIN_S = 20.0
 
 _ANEW: dict[str, Any] = {}  # token of fsspec's instance -> the instance that was opened in its place
 
@@ -105,4 +106,19 @@ def sent_key(fs: Any) -> str | None:
 
 
 def _open(protocol: str, options: Mapping[str, Any]) -> Any:
-    return fsspec.filesystem(protocol, **{**options, "use_listings_cache": False})
+    return fsspec.filesystem(protocol, **{**_patience(protocol), **options, "use_listings_cache": False})
+
+
+def _patience(protocol: str) -> Mapping[str, Any]:
+    """How long a client waits for an answer, where it would wait for good: gcsfs, unless ``requests_timeout`` is given.
+
+    A connection that died without a sign would stop a sink for ever. The limit is on silence, not on a transfer. The
+    clients of S3 and Azure have such a limit of their own.
+    """
+    if protocol not in ("gs", "gcs"):
+        return {}
+    try:
+        from aiohttp import ClientTimeout  # noqa: PLC0415 gcsfs needs it, this project does not
+    except ImportError:
+        return {}  # what is missing is said where the file system is opened
+    return {"requests_timeout": ClientTimeout(sock_connect=_CONNECTED_WITHIN_S, sock_read=REQUEST_TIMEOUT_S)}

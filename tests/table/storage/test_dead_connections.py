@@ -46,3 +46,15 @@ def test_a_file_is_sent_once_more_and_then_given_up(deaf, act):
     network.left = 2
     with pytest.raises(StorageError, match="no answer within 1 s"):
         act(storage)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "given", "limit_s"), [("gs", {}, 60), ("gs", {"requests_timeout": 5}, 5), ("s3", {}, None)]
+)
+def test_the_client_of_google_gets_a_limit_which_it_has_not_of_its_own(monkeypatch, protocol, given, limit_s):
+    opened = {}
+    monkeypatch.setattr(backend.fsspec, "filesystem", lambda name, **options: opened.update(options, name=name))
+    backend._open(protocol, given)
+    limit = opened.get("requests_timeout")
+    assert getattr(limit, "sock_read", limit) == limit_s
+    assert getattr(limit, "total", None) is None  # a long transfer is no silence

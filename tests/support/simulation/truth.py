@@ -81,15 +81,15 @@ class Truth:
         self.replacements.append(replacement)
 
         def settle(done):
-            if done and replacement["undoing"]:
-                # it may have been undone before its writer was told
-                done = not self._is_seen(key for owner in self.bases for key in self.state(owner) if key in gone)
+            was_undoing = done and replacement["undoing"]  # it may have been undone before its writer was told
             if replacement["done"] is None:
+                if was_undoing:
+                    done = not self._is_seen(key for owner in self.bases for key in self.state(owner) if key in gone)
                 if replacement["unclear"]:  # keys may have been written again behind it
                     replacement["gone"] = {key for key in gone if not self._is_seen([key])}
                 self._settle(replacement, done)
                 self.check("replaced" if done else "not replaced")
-            elif replacement["done"] not in (done, "either"):
+            elif replacement["done"] not in (done, "either") and not was_undoing:  # keys may be there again
                 self.world.violate("a replacement is not what its writer was told")
 
         return settle

@@ -19,8 +19,8 @@ _REMEDY = (
     "install the hudistream of the driver on every node, send a packed environment along (spark-submit --archives), or "
     "point PYSPARK_PYTHON (spark.pyspark.python) to a Python that has it; nothing became visible"
 )
-LACKS = "the Python {python} of Spark's worker on {host} lacks the module {module!r}: " + _REMEDY
-LACKS_SOMEWHERE = "the Python of a worker of Spark{where} lacks the module {module!r}: " + _REMEDY
+MISSING = "the Python {python} of Spark's worker on {host} lacks the module {module!r}: " + _REMEDY
+MISSING_SOMEWHERE = "the Python of a worker of Spark{where} lacks the module {module!r}: " + _REMEDY
 DIFFERS = (
     "the Python {python} of Spark's worker on {host} has hudistream {found}, and the driver has {version}: install the "
     "same version on every node; nothing became visible"
@@ -41,7 +41,7 @@ def carried(task: ArrowTask) -> ArrowTask:
         the driver.
     """
     sent, version, mark, places = by_value(task), VERSION, MARK, PLACE
-    lacks, differs = LACKS, DIFFERS
+    missing, differs = MISSING, DIFFERS
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Spark pickles this function by value: it takes no import along, and each package costs a walk over all modules
@@ -58,7 +58,7 @@ def carried(task: ArrowTask) -> ArrowTask:
             if found != version:
                 problem = differs.format(found=found, version=version, **node)
         except ImportError as error:
-            problem = lacks.format(module=error.name or str(error), **node)
+            problem = missing.format(module=error.name or str(error), **node)
         if problem:
             facts = {"class": "InvalidConfigError", "message": problem, **dict.fromkeys(places)}
             raise RuntimeError(f"{problem} {mark}{json.dumps(facts)}")

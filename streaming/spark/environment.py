@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from streaming.spark.carried import DIFFERS, LACKS, ArrowTask, by_value
+from streaming.spark.carried import DIFFERS, MISSING, ArrowTask, by_value
 from streaming.spark.worker_failure import diagnose_worker
 from streaming.spark.workers import JOB_GROUP_PROPERTY, QUERY_ID_PROPERTY
 from table import clock
@@ -177,7 +177,7 @@ def find_unfit(answers: Sequence[Mapping[str, Any]], version: str, seen: str | N
     for answer in answers:
         node = {"python": answer["python"], "host": answer["host"]}
         if "missing" in answer:
-            return LACKS.format(module=answer["missing"], **node)
+            return MISSING.format(module=answer["missing"], **node)
         if answer["hudistream"] != version:
             return DIFFERS.format(found=answer["hudistream"], version=version, **node)
         if "store" in answer:

@@ -4,7 +4,7 @@ import re
 
 from pyspark.errors import PythonException
 
-from streaming.spark.carried import LACKS_SOMEWHERE
+from streaming.spark.carried import MISSING_SOMEWHERE
 from streaming.task.failure import read_failure
 from table.errors import HudiError, InvalidConfigError, TaskFailedError
 
@@ -45,4 +45,4 @@ def diagnose_worker(message: str) -> str | None:
         return None
     module = "pyarrow" if missing is None else missing[1].partition(".")[0]
     host = _HOST.search(message)
-    return LACKS_SOMEWHERE.format(module=module, where="" if host is None else f" on {host[1]}")
+    return MISSING_SOMEWHERE.format(module=module, where="" if host is None else f" on {host[1]}")

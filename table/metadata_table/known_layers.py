@@ -75,7 +75,7 @@ class KnownLayer:
 
 @dataclass(frozen=True)
 class OpenLayer:
-    """As `KnownLayer`, with values that were not decoded: that takes as long as to find a few keys.
+    """As `KnownLayer`, with values that have no numbers yet: to number them takes as long as to find a few keys.
 
     Attributes:
         keys: of the records.
@@ -90,23 +90,23 @@ class OpenLayer:
     def match(self, sought: Sought) -> Hits:
         """What the layer says of keys."""
         hits, keys = sought.match(self.keys)
-        numbers, values = _told_apart(self.values.take(hits))
+        numbers, values = _numbered(self.values.take(hits))
         return Hits(keys, numbers.astype(np.int64), values, self.schema)
 
     def known(self) -> KnownLayer:
-        """With decoded values.
+        """With a number for each different value.
 
         Raises:
             CorruptFileError: a key is empty.
         """
         if not self.keys.lengths.all():
             raise CorruptFileError("an HFile of the metadata table has an empty key")
-        numbers, values = _told_apart(self.values)
+        numbers, values = _numbered(self.values)
         keys = {array.type.byte_width: (numbers[at], array) for at, array in self.keys.by_length()}
         return KnownLayer(keys, values, self.schema)
 
 
-def _told_apart(pieces: Pieces) -> tuple[npt.NDArray[np.int32], tuple[bytes, ...]]:
+def _numbered(pieces: Pieces) -> tuple[npt.NDArray[np.int32], tuple[bytes, ...]]:
     """For each piece the position of its bytes among the different ones, and these."""
     values: dict[bytes, int] = {_DELETE: 0}
     numbers = np.zeros(len(pieces), np.int32)

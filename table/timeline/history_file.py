@@ -78,13 +78,12 @@ def distinct_rows(rows: Iterable[Row]) -> list[Row]:
     """One row for each instant, by time (pure).
 
     An archival that ended early has taken instants that the next one takes again. By then the requested file may be
-    deleted, so that the row of the later one has no plan: the row with a plan stays.
+    deleted, so that the row of the later one has no plan: the later row stays, with the plan that is known.
     """
     found: dict[tuple[str, str], Row] = {}
     for row in rows:
         known = found.get((row.time, row.action))
-        if known is None or known.plan is None:
-            found[row.time, row.action] = row
+        found[row.time, row.action] = row if known is None or row.plan is not None else row._replace(plan=known.plan)
     return [found[key] for key in sorted(found)]
 
 

@@ -85,7 +85,7 @@ def tables_page(below: str, glances: Sequence[Glance], made_at: str) -> str:
     """
     heads = "".join(f"<th>{escape(name)}</th>" for name in COLUMNS)
     rows = "".join(_glance_row(row_of(one, below), one) for one in glances)
-    cells = "".join(
+    problems = "".join(
         f"<li><b>{_said(row_of(one, below)[0])}</b>: {_said(finding.text)} [{finding.code.value}]</li>"
         for one in glances
         for finding in one.findings
@@ -96,7 +96,7 @@ def tables_page(below: str, glances: Sequence[Glance], made_at: str) -> str:
         f'<span class="verdict v{int(level)}">{WORDS[level]}</span>',
         '<div class="grid">',
         _card("The worst first", f'<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>', wide=True),
-        _card("What is not well", f"<ul>{cells}</ul>" if cells else '<p class="none">nothing</p>', wide=True),
+        _card("What is not well", f"<ul>{problems}</ul>" if problems else '<p class="none">nothing</p>', wide=True),
         "</div>",
     ]
     return _whole(below, parts)

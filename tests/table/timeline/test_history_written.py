@@ -10,7 +10,7 @@ from table.errors import CorruptFileError
 from table.storage.local import LocalStorage
 from table.timeline.archived_timeline import RetiredFile, read_archived_commits
 from table.timeline.history import HistoryArchive
-from table.timeline.history_file import decode_rows, encode_rows, rows_of
+from table.timeline.history_file import decode_rows, distinct_rows, encode_rows, rows_of
 from table.timeline.instant import Action, CompletionTimeNames, Instant, State
 from table.timeline.metadata.avro_commit import encode_avro_commit
 from table.timeline.metadata.commit import CommitMetadata
@@ -96,6 +96,13 @@ def test_the_plan_stays_where_its_requested_file_was_deleted_before_it_was_taken
         archive.append(files_of(number), 10)
     found = [(row.time, row.plan) for rows in archive.read_rows() for row in rows if row.action == "clean"]
     assert found == [(at(1), b"plan"), (at(2), b"plan")]
+
+
+def test_of_an_instant_that_was_taken_twice_the_later_content_stays_with_the_plan_that_is_known():
+    [row] = rows_of(files_of(5, Action.CLEAN))
+    again = row._replace(metadata=b"written again", plan=None)
+    assert distinct_rows([row, again]) == [again._replace(plan=b"plan")]
+    assert distinct_rows([again, row]) == [row]
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])

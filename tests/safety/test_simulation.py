@@ -12,8 +12,6 @@ from tiers import quick, slow
 
 from table import clock
 
-# and worlds in which something was found
-SEEDS = quick(3, (*range(4), 100663, 100693, 101126, *range(4, 36)))
 # worlds looked at before a rule counts as not missed; found within twenty on the day this was written
 QUICK = {"1", "4", "5", "6", "7", "8", "18"}
 # looked at first
@@ -45,218 +43,69 @@ def _no_log():
     structlog.configure(**before)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_is_lost_doubled_resurrected_or_hidden(seed):
-    found = worlds.run(seed)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-# kinds of worlds whose tables have change files, too
-CHANGED = [
-    (worlds.build, *range(3)), (worlds.build_several_writers, *range(2)), (worlds.build_merge_on_read, 0),
-    (worlds.build_followers, *range(2)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("build", "seed"),
-    [*((build, seed) for build, *seeds in CHANGED for seed in seeds),
-     *(pytest.param(build, seed, marks=pytest.mark.slow) for build, *_ in CHANGED for seed in range(3, 40))],
-    ids=lambda value: value if isinstance(value, int) else value.__name__,
-)  # fmt: skip
-def test_change_files_are_with_the_base_files_beside_them(build, seed):
-    found = worlds.run(seed, build, version="8" if seed % 2 else "6", has_change_files=True)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-ON_LOGS = quick(1, range(60))
-
-
-@pytest.mark.parametrize("seed", ON_LOGS)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_on_merge_on_read(seed):
-    found = worlds.run(seed, worlds.build_merge_on_read)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
+# kind of worlds: (what builds them, how many run in `make test`, their first seeds, more arguments of `worlds.run`).
+# `make test-all` runs the seeds below `MORE`, too, and `make torture` many others. Seeds at which something was found:
 # 17 to 1580: two writers with one log file, compactions that missed a write or each other, a view that a clean emptied,
-# a dead writer that was waited for, a compaction that ended as a batch began
-SHARED = quick(2, (0, 1, 17, 144, 1580, 72, 207, 3523, 5553, *range(2, 17), *range(18, 60)))
-
-
-@pytest.mark.parametrize("seed", SHARED)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_by_several_writers_at_once(seed):
-    found = worlds.run(seed, worlds.build_several_writers)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-CLUSTERED = quick(1, range(60))
-
-
-@pytest.mark.parametrize("seed", CLUSTERED)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_by_clusterings(seed):
-    found = worlds.run(seed, worlds.build_clustered)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-BESIDE = quick(1, range(60))
-
-
-@pytest.mark.parametrize("seed", BESIDE)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_by_clusterings_beside_batches(seed):
-    found = worlds.run(seed, worlds.build_clustered_beside)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-# a batch decided and not visible, log files of a batch that gave way: a plan lacked the one and named the others
-PLANNED = quick(2, (54, 154, *range(54), 122, 175))
-
-
-@pytest.mark.parametrize("seed", PLANNED)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_beside_clusterings_that_another_engine_plans(seed):
-    found = worlds.run(seed, worlds.build_planned_clusterings)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-CONVERTED = quick(2, (1, 30, 0, *range(2, 30), *range(31, 60)))
-
-
-@pytest.mark.parametrize("seed", CONVERTED)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_by_conversions_that_stand_still(seed):
-    found = worlds.run(seed, worlds.build_converted)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-LISTED = quick(1, range(60))
-
-
-@pytest.mark.parametrize("seed", LISTED)
-def test_nothing_is_missed_by_who_trusts_the_lists_of_files(seed):
-    found = worlds.run(seed, worlds.build_listed)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-BOUNDED = quick(1, range(60))
-
-
-@pytest.mark.parametrize("seed", BOUNDED)
-def test_nothing_is_missed_by_who_trusts_the_statistics(seed):
-    found = worlds.run(seed, worlds.build_bounded)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-INDEXED = quick(1, range(60))
-
-
-@pytest.mark.parametrize("seed", INDEXED)
-def test_nothing_is_missed_by_who_trusts_the_record_index(seed):
-    found = worlds.run(seed, worlds.build_indexed)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-INDEXED_LOGS = quick(1, range(60))
-
-
-@pytest.mark.parametrize("seed", INDEXED_LOGS)
-def test_nothing_is_missed_by_who_trusts_the_record_index_of_log_files(seed):
-    found = worlds.run(seed, worlds.build_indexed_logs)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-@pytest.mark.parametrize("seed", quick(1, range(60)))
-def test_nothing_is_doubled_where_new_rows_join_log_files(seed):
-    found = worlds.run(seed, worlds.build_joined_logs)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(60))
-def test_nothing_is_missed_where_indexes_are_dropped_and_made_anew(seed):
-    found = worlds.run(seed, worlds.build_dropped)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-@pytest.mark.parametrize("seed", quick(3, range(100)))
-def test_a_router_writes_each_row_once_and_in_order(seed):
-    found = worlds.run(seed, worlds.build_routed)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-# 3: two processes completed one instant, each at its own time; 253: archival left a write behind one that it retired
-LATER = quick(1, (0, 3, 253, 1, 2, *range(4, 60)))
-
-
-@pytest.mark.parametrize("seed", LATER)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_in_a_table_of_a_later_version(seed):
-    found = worlds.run(seed, worlds.build_later_version)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-LATER_TOO = quick(1, range(40))
-
-
-@pytest.mark.parametrize("seed", LATER_TOO)
-@pytest.mark.parametrize(
-    "build", [worlds.build, worlds.build_readers, worlds.build_several_writers, worlds.build_merge_on_read]
-)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_in_the_same_worlds_of_version_8(build, seed):
-    found = worlds.run(seed, build, "8")
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-SLOW = quick(1, range(40))
-
-
-@pytest.mark.parametrize("seed", SLOW)
-@pytest.mark.parametrize(
-    "build", quick(1, [worlds.build_slow_begin, worlds.build_slow_batch, worlds.build_overtaken, worlds.build_reopened])
-)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_by_a_batch_that_outlasts_retention(build, seed):
-    found = worlds.run(seed, build)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-SCHEDULED = quick(1, range(60))
-
-
-@pytest.mark.parametrize("seed", SCHEDULED)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_by_compactions_planned_beside_streams(seed):
-    found = worlds.run(seed, worlds.build_scheduled)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-PLANNED = quick(1, range(60))
-
-
-@pytest.mark.parametrize("seed", PLANNED)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_by_compactions_that_another_engine_plans(seed):
-    found = worlds.run(seed, worlds.build_planned_beside)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
+#   a dead writer that was waited for, a compaction that ended as a batch began
+# 54, 154: a batch decided and not visible, log files of a batch that gave way: a plan lacked the one, named the others
+# 3, 253: two processes completed one instant, each at its own time; archival left a write behind one that it retired
 # 18, 36, 59, 67: rows of live commits were deleted, or a batch was opened again after its rollback
-CROWDS = quick(1, (0, 18, 59, 36, 67, *range(1, 18), *range(100, 160)))
-
-
-@pytest.mark.parametrize("seed", CROWDS)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_in_a_crowd_that_outlasts_retention(seed):
-    found = worlds.run(seed, worlds.build_crowd)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
 # 28: a forked child joined the writers with the identity of its parent, whose rows it took for leftovers of its own
-FORKED = quick(1, (0, 28, *range(1, 28)))
+# 7147: a compaction ended while a process stood still before it named the metadata table that it had made
+MORE = 20
+V8, CHANGES = {"version": "8"}, {"version": "6", "has_change_files": True}
+KINDS = {
+    "one writer": (worlds.build, 3, (*range(4), 100663, 100693, 101126), {}),
+    "one writer, version 8": (worlds.build, 1, (0,), V8),
+    "one writer, change files": (worlds.build, 2, (0, 2), CHANGES),
+    "one writer, change files, version 8": (worlds.build, 1, (1,), V8 | CHANGES),
+    "merge-on-read": (worlds.build_merge_on_read, 1, (0,), {}),
+    "merge-on-read, version 8": (worlds.build_merge_on_read, 1, (0,), V8),
+    "merge-on-read, change files": (worlds.build_merge_on_read, 1, (0,), CHANGES),
+    "several writers": (worlds.build_several_writers, 2, (0, 1, 17, 144, 1580, 72, 207, 3523, 5553), {}),
+    "several writers, version 8": (worlds.build_several_writers, 1, (0,), V8),
+    "several writers, change files": (worlds.build_several_writers, 1, (0,), CHANGES),
+    "several writers, change files, version 8": (worlds.build_several_writers, 1, (1,), V8 | CHANGES),
+    "clusterings": (worlds.build_clustered, 1, (0,), {}),
+    "clusterings beside batches": (worlds.build_clustered_beside, 1, (0,), {}),
+    "clusterings that another engine plans": (worlds.build_planned_clusterings, 2, (54, 154, 122, 175), {}),
+    "conversions": (worlds.build_converted, 2, (1, 30), {}),
+    "lists of files": (worlds.build_listed, 1, (0,), {}),
+    "statistics": (worlds.build_bounded, 1, (0,), {}),
+    "record index": (worlds.build_indexed, 1, (0,), {}),
+    "record index of log files": (worlds.build_indexed_logs, 1, (0,), {}),
+    "new rows in log files": (worlds.build_joined_logs, 1, (0,), {}),
+    "indexes that are dropped": (worlds.build_dropped, 1, (7147,), {}),
+    "router": (worlds.build_routed, 3, (0, 1, 2), {}),
+    "a later version": (worlds.build_later_version, 1, (0, 3, 253), {}),
+    "a slow begin": (worlds.build_slow_begin, 1, (0,), {}),
+    "a slow batch": (worlds.build_slow_batch, 0, (), {}),
+    "a batch that archival passes": (worlds.build_overtaken, 0, (), {}),
+    "a table that is opened again": (worlds.build_reopened, 0, (), {}),
+    "compactions planned beside streams": (worlds.build_scheduled, 1, (0,), {}),
+    "compactions that another engine plans": (worlds.build_planned_beside, 1, (0,), {}),
+    "a crowd that outlasts retention": (worlds.build_crowd, 1, (0, 18, 59, 36, 67), {}),
+    "a process that forks": (worlds.build_forked, 1, (0, 28), {}),
+    "readers of changes": (worlds.build_followers, 1, (0,), CHANGES),
+    "readers of changes, version 8": (worlds.build_followers, 1, (1,), V8 | CHANGES),
+    "readers with pins": (worlds.build_readers, 1, (0,), {}),
+    "readers with pins, version 8": (worlds.build_readers, 1, (0,), V8),
+    "slow readers": (worlds.build_slow_readers, 1, (0,), {}),
+    "late readers": (worlds.build_late_readers, 1, (0,), {}),
+}
 
 
-@pytest.mark.parametrize("seed", FORKED)
-def test_nothing_is_lost_doubled_resurrected_or_hidden_beside_a_process_that_forks(seed):
-    found = worlds.run(seed, worlds.build_forked)
-    assert found is None, "\n".join([found[0], *found[1][-60:]])
-
-
-@pytest.mark.parametrize("seed", quick(1, range(3)))
-@pytest.mark.parametrize("build", [worlds.build_readers, worlds.build_slow_readers, worlds.build_late_readers])
-def test_no_reader_loses_what_it_has_pinned(build, seed):
-    found = worlds.run(seed, build)
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        case
+        for kind, (_, count, seeds, _) in KINDS.items()
+        for case in quick(count, ((kind, seed) for seed in dict.fromkeys((*seeds, *range(MORE)))))
+    ],
+)
+def test_nothing_is_lost_doubled_resurrected_or_hidden(kind, seed):
+    build, _, _, more = KINDS[kind]
+    found = worlds.run(seed, build, **more)
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 

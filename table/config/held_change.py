@@ -2,11 +2,14 @@
 
 A conversion holds the table's lease, copies the timeline, and then changes the properties at one stroke. If it stands
 still before that change, its lease expires, and another writer commits into the timeline that was copied: the change
-would take these commits away. The same holds for a metadata table that was made, and is then named.
+would take these commits away. The same holds for a metadata table that was made, and is then named. A compaction needs
+no lease: the writer before can complete one meanwhile, which the copy or the metadata table would not have.
 
-So such a process leaves its mark in the properties before it begins, and confirms its lease after it. Whoever takes
-the lease removes the mark, before anything else. Both change the properties on a condition (`update_properties`), so
-one of them comes first. In a store without conditions a change may still come late.
+So such a process leaves its mark in the properties, and then confirms its lease and lists the timeline. Whoever takes
+the lease removes the mark, before anything else. So does a process that completes an action which changed files, before
+the action is visible. All of them change the properties on a condition (`update_properties`), so one of them comes
+first. An action that read the properties before the mark is pending in that listing. In a store without conditions a
+change may still come late.
 """
 
 from collections.abc import Collection, Mapping
@@ -54,7 +57,8 @@ def change_held(
         The changed properties.
 
     Raises:
-        TableHeldError: the mark is gone: another writer took the table over. The properties are as they were.
+        TableHeldError: the mark is gone: another writer took the table over, or completed an action. The properties are
+            as they were.
     """
     return update_properties(storage, _HeldChange(storage.base_uri, holding.owner, written), {*removed, MARK})
 
@@ -73,13 +77,14 @@ class _HeldChange:
         if self._is_begun and all(properties.get(key) == value for key, value in self._written.items()):
             return {}  # it is done
         raise TableHeldError(
-            f"the table {self._address!r} was taken over by another writer while its properties were to be changed; "
-            "they are as they were: run it again"
+            f"another writer took over the table {self._address!r}, or completed an action in it, while its properties "
+            "were to be changed; they are as they were: run it again"
         )
 
 
 def withdraw_change(storage: Storage) -> None:
-    """Removes the mark of a process that does not hold the table any more. The caller has taken the lease.
+    """Removes the mark of a process that may not make its change any more. The caller has taken the lease, or is that
+    process.
 
     Damaged properties have no mark: who changes them reads them before, and who makes them again leaves the mark out.
 
@@ -92,3 +97,19 @@ def withdraw_change(storage: Storage) -> None:
         return
     if MARK in properties:
         update_properties(storage, {}, {MARK})
+
+
+def withdraw_for_action(storage: Storage, config: TableConfig) -> TableConfig:
+    """Removes the mark of a process that does not know of an action which is about to be completed.
+
+    Args:
+        storage: of the table.
+        config: its properties, read after the action was requested.
+
+    Returns:
+        The properties: with the change, if it came first.
+
+    Raises:
+        StorageError: the store fails; the action must not be completed before a later call succeeds.
+    """
+    return update_properties(storage, {}, {MARK}) if MARK in config.extra else config

@@ -13,6 +13,7 @@ from functools import partial
 import pyarrow as pa
 
 from table import clock
+from table.config.held_change import withdraw_for_action
 from table.config.metadata_indexes import (
     COLUMN_STATS,
     FILES,
@@ -72,7 +73,7 @@ log = get_logger("hudistream.metadata_table")
 def keep_lists(
     storage: Storage, time: str, completion_time: str | None, changes: FileChanges, known: KnownLists
 ) -> None:
-    """Tells the table's metadata table what an action changed, or drops it. Does nothing if the table has none.
+    """Tells the table's metadata table what an action changed, or drops it. One that is being made is not named then.
 
     The caller has decided how the action ends, and has not completed it. Can be repeated, also by several processes.
 
@@ -87,7 +88,10 @@ def keep_lists(
         StorageError: the store fails; the end must be carried out again.
     """
     config = load_table_config(storage)
-    if config is None or not config.metadata_indexes:
+    if config is None:
+        return
+    config = withdraw_for_action(storage, config)
+    if not config.metadata_indexes:
         return
     try:
         check_maintained(config.metadata_indexes, tells_keys=config.tells_keys)

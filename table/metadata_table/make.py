@@ -1,8 +1,8 @@
 """Makes a metadata table for a table that has none: lists of its files, from one listing, and statistics of columns.
 
 Its writer has the table alone, and no action is pending. The property comes last: until then nothing reads the lists.
-An action that begins meanwhile may not know of them. So the timeline is listed again after the property, and the new
-metadata table is dropped if anything has begun.
+An action that is completed meanwhile prevents it (`table.config.held_change`). Those of other engines do not: so the
+timeline is listed again after the property, and the new metadata table is dropped if anything has begun.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from functools import partial
 import pyarrow as pa
 
 from table import clock
-from table.config.held_change import Holding, change_held, mark_change
+from table.config.held_change import Holding, change_held, mark_change, withdraw_change
 from table.config.merge_mode import PAYLOAD_STRATEGY, mode_properties
 from table.config.metadata_indexes import FILES, RECORD_INDEX
 from table.config.properties import format_properties
@@ -101,26 +101,20 @@ def make_lists(
         CommitConflictError: another writer has taken the table over.
     """
     if timeline.pending:
-        log.info("metadata_table_not_made", table=storage.base_uri, why=f"{timeline.pending[0].file_name} is pending")
-        return config
+        return _not_made(storage, config, f"{timeline.pending[0].file_name} is pending")
     committed = committed_instants(timeline, {})
     files = {path: _visible(path, entries, committed) for path, entries in listing.walk()}
     try:
         check_paths(files)
     except UnsupportedTableError as error:
-        log.info("metadata_table_not_made", table=storage.base_uri, why=str(error))
-        return config
+        return _not_made(storage, config, str(error))
     listed = {path: sizes for path, sizes in files.items() if sizes}
-    indexes = {FILES: [sorted(records_of_lists(_lists_of(listed)).items())]}
-    schema, kept = wanted.schema, None
-    if schema is not None:
-        kept = _statistics_of(config, schema, of_partitions=wanted.of_partitions)
-        made = _tried(storage, partial(make_statistics, storage, config, kept, schema, listed))
-        kept, indexes = (kept, indexes | made) if made else (None, indexes)
-    if wanted.load_keys is not None:
-        indexes |= _tried(storage, partial(_make_record_index, config, wanted, timeline))
+    indexes, kept = _make_indexes(storage, config, wanted, timeline, listed)
     if holding is not None:
         mark_change(storage, holding)
+        if _has_begun(timeline, load_timeline(storage, timeline.layout)):
+            withdraw_change(storage)
+            return _not_made(storage, config, "another action began meanwhile")
     delete_metadata_folder(storage)
     _write(storage, config, timeline, indexes)
     properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
@@ -131,23 +125,59 @@ def make_lists(
         define_record_index(storage)
         properties["hoodie.table.index.defs.path"] = DEFINITIONS_FILE
     changed = _name(storage, properties, holding)
-    now = load_timeline(storage, timeline.layout)
-    if _has_begun(timeline, now):
-        log.info("metadata_table_not_made", table=storage.base_uri, why="another action began meanwhile")
-        return drop_metadata_table(storage, changed)
+    if changed is None:
+        return _not_made(storage, config, "another action was completed meanwhile")
+    if _has_begun(timeline, load_timeline(storage, timeline.layout)):
+        return drop_metadata_table(storage, _not_made(storage, changed, "another action began meanwhile"))
     log.info("metadata_table_made", table=storage.base_uri, partition_paths=len(files), indexes=sorted(indexes))
     return changed
 
 
-def _name(storage: Storage, properties: Mapping[str, str], holding: Holding | None) -> TableConfig:
-    """Names the metadata table in the table's properties, if the caller still holds the table."""
+def _make_indexes(
+    storage: Storage,
+    config: TableConfig,
+    wanted: WantedIndexes,
+    timeline: Timeline,
+    files: Mapping[str, Mapping[str, int]],
+) -> tuple[dict[str, list[Records]], Statistics | None]:
+    """The records of each index, by its name, and the statistics that are among them.
+
+    Args:
+        files: partition path -> name -> size in bytes.
+    """
+    indexes = {FILES: [sorted(records_of_lists(_lists_of(files)).items())]}
+    schema, kept = wanted.schema, None
+    if schema is not None:
+        kept = _statistics_of(config, schema, of_partitions=wanted.of_partitions)
+        made = _tried(storage, partial(make_statistics, storage, config, kept, schema, files))
+        kept, indexes = (kept, indexes | made) if made else (None, indexes)
+    if wanted.load_keys is not None:
+        indexes |= _tried(storage, partial(_make_record_index, config, wanted, timeline))
+    return indexes, kept
+
+
+def _not_made(storage: Storage, config: TableConfig, why: str) -> TableConfig:
+    log.info("metadata_table_not_made", table=storage.base_uri, why=why)
+    return config
+
+
+def _name(storage: Storage, properties: Mapping[str, str], holding: Holding | None) -> TableConfig | None:
+    """Names the metadata table in the table's properties.
+
+    Returns:
+        The changed properties; None if an action was completed meanwhile, which the metadata table does not have.
+
+    Raises:
+        CommitConflictError: another writer has taken the table over.
+    """
     if holding is None:
         return update_properties(storage, properties)
     try:
         return change_held(storage, holding, properties)
     except TableHeldError:
         drop_present_metadata_table(storage)  # one that others made meanwhile may have lost files by this one
-        raise
+        holding.confirm()
+        return None
 
 
 def _tried(storage: Storage, make: Callable[[], dict[str, list[Records]]]) -> dict[str, list[Records]]:

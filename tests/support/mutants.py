@@ -53,6 +53,17 @@ MUTANTS = (
         "lease.confirm()  # a writer of an earlier version", "pass  # a writer of an earlier version", (_CONVERSION,),
     ),
     Mutant(
+        "a metadata table is named that lacks an action which was completed meanwhile", "table/config/held_change.py",
+        "return update_properties(storage, {}, {MARK}) if MARK in config.extra else config", "return config",
+        ("tests/table/metadata_table/test_keep.py", _CONVERSION),
+    ),
+    Mutant(
+        "who makes a metadata table does not look for actions that came before its mark",
+        "table/metadata_table/make.py",
+        "        if _has_begun(timeline, load_timeline(storage, timeline.layout)):\n            withdraw_change",
+        "        if False:\n            withdraw_change", ("tests/table/metadata_table/test_keep.py",),
+    ),
+    Mutant(
         "the metadata table survives a conversion", _CONVERT,
         "        table = replace(table, config=drop_metadata_table(table.storage, table.config))\n", "",
         (_CONVERSION,),

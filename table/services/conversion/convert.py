@@ -81,10 +81,13 @@ def convert_table(table: HudiTable, to: int, heartbeat: HeartbeatSettings | None
             return table
         table = replace(table, config=drop_metadata_table(table.storage, table.config))
         before, change = table.config, change_properties(table.config, to)
-        mark_change(table.storage, lease)
         target = layout_of(int(change.written["hoodie.timeline.layout.version"]))
-        if target.version != table.layout.version:
+        switches = target.version != table.layout.version
+        if switches:
             _settle(table, lease, heartbeat or HeartbeatSettings(), folds_all=target.version == 1)
+        mark_change(table.storage, lease)
+        if switches:  # an action that others complete from here on prevents the switch
+            _check_settled(table, is_folded=target.version == 1)
             last = _copy_timeline(table, target, lease)
             if target.completes_in_order:
                 change = replace(change, written={**change.written, UPGRADED_UNTIL: last})
@@ -118,8 +121,7 @@ def _settle(table: HudiTable, lease: Lease, heartbeat: HeartbeatSettings, *, fol
         folds_all: whether no log file may be left, also of superseded slices.
 
     Raises:
-        CommitConflictError: something is pending yet.
-        UnsupportedTableError: log files are left that a savepoint or a reader holds.
+        CommitConflictError: a writer lives.
     """
     roll_back_failed_writes(table, WriterIdentity("hudistream convert", None, lease.owner), heartbeat)
     carry_out_cleans(schedule_clean(table, _SUPERSEDED, due=False), _SUPERSEDED)
@@ -129,12 +131,22 @@ def _settle(table: HudiTable, lease: Lease, heartbeat: HeartbeatSettings, *, fol
                 break
         if folds_all:
             carry_out_cleans(schedule_clean(table, _SUPERSEDED), _SUPERSEDED)
-            _check_no_logs(table)
+
+
+def _check_settled(table: HudiTable, *, is_folded: bool) -> None:
+    """Raises an error where something is pending, or where a log file is left that should not be.
+
+    Args:
+        is_folded: whether no log file may be left.
+
+    Raises:
+        ActionPendingError: something is pending yet.
+        UnsupportedTableError: log files are left that a savepoint or a reader holds.
+    """
     for pending in table.load_timeline().pending:
         raise ActionPendingError(f"{pending.file_name} is pending: let the writer that began it finish it first")
-
-
-def _check_no_logs(table: HudiTable) -> None:
+    if not is_folded or table.config.table_type != TableType.MERGE_ON_READ:
+        return
     for path, entries in table.store_listing.walk():
         found = next((entry.name for entry in entries if ".log." in entry.name), None)
         if found is not None:

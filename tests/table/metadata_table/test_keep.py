@@ -14,6 +14,7 @@ from hudistream import HudiTable as UserTable
 from hudistream import write_hudi
 from table import CommitConflictError, StorageError, UnsupportedTableError, read_table
 from table.clock import InstantClock
+from table.config.held_change import MARK
 from table.config.table_config import load_table_config, update_properties
 from table.hudi_table import HudiTable
 from table.metadata_table import drop, keep, make
@@ -30,7 +31,8 @@ from table.services.archival.archival import archive
 from table.services.check import check as check_module
 from table.services.check.check import check
 from table.services.clean.clean import clean
-from table.services.compaction.compaction import compact
+from table.services.compaction.compaction import compact, schedule_compaction
+from table.services.compaction.execution import carry_out_compactions
 from table.services.metadata_table_service import MetadataTableService, keep_metadata_table_small
 from table.services.service import Trigger
 from table.snapshot import Snapshot
@@ -40,6 +42,7 @@ from table.timeline.instant import Action, State
 from table.timeline.layout import LAYOUT_1, name_instant
 from table.timeline.timeline import build_timeline
 from table.transaction import commit
+from table.transaction.lease import hold_table
 from table.view.file_group import committed_instants
 from table.view.store_listing import StorageListing
 
@@ -213,6 +216,59 @@ def test_no_lists_are_made_beside_an_action_that_begins(tmp_path, monkeypatch):
         table.storage, table.config, table.load_timeline(), table.store_listing, make.WantedIndexes()
     )
     assert config.metadata_partitions == ""
+
+
+@pytest.mark.parametrize("step", ["delete_metadata_folder", "_write", "_name"])
+def test_no_lists_are_named_beside_an_action_that_others_complete(tmp_path, monkeypatch, step):
+    """A compaction of the writer before, which needs no lease, comes while this process stands still."""
+    path = str(tmp_path / "t")
+    engine = Engine(path, form_of(8, "MERGE_ON_READ"))
+    for number in range(2):
+        engine.write(number, rows(range(4), ts=number))
+    engine.writer.stop()
+    table, real = HudiTable.open(path), getattr(make, step)
+
+    def after_a_compaction(*given):
+        monkeypatch.setattr(make, step, real)
+        plan = schedule_compaction(HudiTable.open(path), CompactionSettings(delta_commits=1))
+        assert carry_out_compactions(plan, BaseFileSettings())
+        assert partitions(path) == ""
+        return real(*given)
+
+    wanted = make.WantedIndexes()
+    with hold_table(table.storage, "hudistream test") as lease:
+        timeline = table.load_timeline()
+        monkeypatch.setattr(make, step, after_a_compaction)
+        seen = []
+        change = make.change_held
+        monkeypatch.setattr(make, "change_held", lambda *given: seen.append(given) or change(*given))
+        config = make.make_lists(table.storage, table.config, timeline, table.store_listing, wanted, lease)
+        assert (config.metadata_partitions, partitions(path), len(seen)) == ("", "", 1)
+        # and once more, with nothing beside it
+        listing = table.store_listing
+        make.make_lists(table.storage, table.config, table.load_timeline(), listing, wanted, lease)
+    assert partitions(path) == "files"
+    assert_lists_are_right(path)
+
+
+def test_no_lists_are_made_beside_an_action_that_came_before_the_mark(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(4)))
+    table, mark = HudiTable.open(path), make.mark_change
+
+    def late(storage, holding):
+        request_instant(table.storage, table.load_timeline(), Action.CLEAN, InstantClock())
+        return mark(storage, holding)
+
+    monkeypatch.setattr(make, "mark_change", late)
+    monkeypatch.setattr(make, "_write", None)  # nothing is written
+    with hold_table(table.storage, "hudistream test") as lease:
+        timeline = table.load_timeline()
+        config = make.make_lists(
+            table.storage, table.config, timeline, table.store_listing, make.WantedIndexes(), lease
+        )
+    assert (config.metadata_partitions, partitions(path)) == ("", "")
+    assert MARK not in load_table_config(table.storage).extra
 
 
 @pytest.mark.parametrize("version", [6, 8])

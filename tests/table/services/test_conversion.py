@@ -18,10 +18,12 @@ import hudistream
 from hudistream import ArrowSink, HudiTable, check
 from table import InvalidConfigError, UnsupportedTableError, clock
 from table.cli.main import main
+from table.clock import InstantClock
 from table.config.merge_mode import IGNORE_DEFAULTS, LEGACY_PAYLOAD, PARTIAL_KEY, MergeMode, mode_in_force
 from table.config.table_config import TableConfig, config_from_properties, load_table_config
 from table.errors import CommitConflictError, TimelineMovedError
 from table.files.names import parse_log_file
+from table.metadata_table.changes import FileChanges
 from table.services.conversion import convert
 from table.services.conversion.convert import convert_table
 from table.services.conversion.instants import completion_times
@@ -29,8 +31,17 @@ from table.services.conversion.properties import change_properties, check_conver
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint
 from table.storage.local import LocalStorage
+from table.timeline.active_timeline import begin_instant, request_instant
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import REQUEST_TIME_NAMES, Action, Instant, State
+from table.timeline.metadata.clean import (
+    CleanMetadata,
+    CleanPlan,
+    decode_clean_plan,
+    encode_clean_metadata,
+    encode_clean_plan,
+)
+from table.transaction.completion import complete_service
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import LEASE_FOLDER, find_holder
 from table.transaction.lease_record import LeaseRecord
@@ -347,6 +358,30 @@ def test_a_conversion_that_was_taken_for_dead_does_not_switch(tmp_path, monkeypa
         table.convert(8)
     assert HudiTable.open(path).config.version == 6
     assert contents(path) == before
+
+
+def test_a_conversion_beside_an_action_that_others_complete_does_not_switch(tmp_path, monkeypatch):
+    """The action came after the timeline was copied. It needs no lease, and the copy does not have it."""
+    path = str(tmp_path / "t")
+    table, copy = build(path), convert._copy_archive
+
+    def beside(*given):
+        copy(*given)
+        plan = encode_clean_plan(CleanPlan("KEEP_LATEST_COMMITS", None, ""))
+        now = table.load_timeline()
+        begun = begin_instant(table.storage, request_instant(table.storage, now, Action.CLEAN, InstantClock(), plan))
+        outcome = CleanMetadata(begun.time, 0, decode_clean_plan(plan, "plan"), {"p0": ("gone",)})
+        content = encode_clean_metadata(outcome)
+        complete_service(table, begun, content, "another", FileChanges(deleted=outcome.deleted))
+
+    monkeypatch.setattr(convert, "_copy_archive", beside)
+    with pytest.raises(CommitConflictError, match="completed an action in it"):
+        table.convert(8)
+    table = HudiTable.open(path)
+    assert table.config.version == 6
+    cleans = len(table.load_timeline().completed_of(Action.CLEAN))
+    monkeypatch.undo()
+    assert len(table.convert(8).load_timeline().completed_of(Action.CLEAN)) == cleans > 1
 
 
 def test_the_metadata_table_is_dropped(tmp_path):

@@ -94,7 +94,7 @@ def _findings_as_json(findings: Iterable[HealthFinding]) -> list[dict[str, str]]
 def as_json(found: Health) -> dict[str, Any]:
     """The facts for a program; the verdict first."""
     document = {"verdict": found.verdict.name.lower(), **asdict(found)}
-    document["pending"] = [{"instant": time, "action": action, "age_s": age} for time, action, age in found.pending]
+    document["pending"] = [one._asdict() for one in found.pending]
     document["findings"] = _findings_as_json(found.findings)
     return document
 
@@ -118,7 +118,7 @@ def lines(found: Health) -> list[str]:
         "last clean": "never" if backlog.commits_since_clean is None else f"{backlog.commits_since_clean} commits ago",
         "compaction": _compaction(found),
         "active commits": f"{backlog.active_instants}",
-        "pending": ", ".join(f"{action} {time} ({age_text(age)})" for time, action, age in found.pending),
+        "pending": ", ".join(f"{one.action} {one.instant} ({age_text(one.age_s)})" for one in found.pending),
         "savepoints": ", ".join(found.savepoints),
         "pinned": plural(found.pinned_snapshots, "snapshot") if found.pinned_snapshots else "",
         "judged by": f"the settings of sink {found.judged_as!r}" if found.judged_as else "",

@@ -326,9 +326,16 @@ def _explain(given: argparse.Namespace) -> int:
     if given.batch is not None:
         explained = explain_batch(table, options.sink.id, given.batch, given.query)
         if given.format == "json":
-            say_json({"table": table.storage.base_uri, "verdict": explained.verdict, "reason": explained.reason})
+            say_json(
+                {
+                    "table": table.storage.base_uri,
+                    "verdict": explained.verdict,
+                    "reason": explained.reason,
+                    "before": explained.before,
+                }
+            )
         else:
-            say([f"{explained.verdict}: {explained.reason}"])
+            say([f"{explained.verdict}: {explained.reason}", *(f"before it: {text}" for text in explained.before)])
         return 0
     files = list(explain_files(table, options))
     if given.format == "json":

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from table import clock
 from table.config.metadata_indexes import RECORD_INDEX, STATISTICS
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig
 from table.config.writable import check_can_write, check_path_is_free
@@ -22,18 +21,15 @@ from table.options.agreement import check_options_agree, new_table_config
 from table.options.choices import ConcurrencyMode, TableType
 from table.options.write_options import WriteOptions
 from table.scan.stored_key import with_key_encoding
-from table.services.rollback.rollback import WRITES
+from table.services.rollback.fate import Fate
+from table.services.rollback.outlook import load_outlook
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.storage.opening import open_storage
-from table.timeline.end_record import find_end
-from table.timeline.instant import Action
 from table.timeline.lost_properties import open_config
-from table.transaction.heartbeat import find_live_writer
-from table.transaction.holder import find_standing_holder
+from table.transaction.holder import Holder, find_standing_holder
 from table.transaction.lease_record import describe_holder
 from table.transaction.membership import is_open
-from table.transaction.planned_clusterings import is_left_alone
 
 _KEEPS_VERSION = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")
 # pending instants and the lease are looked at more closely here
@@ -203,36 +199,13 @@ def _tried(check: Any, fine: str) -> list[Finding]:
 
 
 def _examine_pending(snapshot: Snapshot, options: WriteOptions) -> list[Finding]:
-    findings = _examine_lease(snapshot.table, options)
-    for instant in snapshot.timeline.pending:
-        writer = find_live_writer(snapshot.storage, instant.time, options.heartbeat, clock.now_ms())
-        if writer is not None and writer.owner:
-            # a writer with a lease: the lease shows whether it lives, its end record how the instant ends
-            end = find_end(snapshot.storage, instant.time, instant.action)
-            fate = "carried out" if end is not None and end.is_commit else "rolled back"
-            text = f"{instant.file_name} is under way, or of a writer that died: then it is {fate} by the next batch"
-            findings.append(Finding("note", text))
-            continue
-        if writer is not None:
-            who = f"sink {writer.sink_id!r}, query {writer.query_id!r}"
-            findings.append(Finding("stop", f"{instant.file_name} is being written by a live writer ({who})"))
-        elif instant.action in WRITES and is_left_alone(snapshot, instant):
-            text = f"{instant.file_name} is a planned clustering: batches leave its file groups alone until it ends"
-            findings.append(Finding("note", text))
-        elif instant.action in WRITES:
-            findings.append(Finding("note", f"{instant.file_name} is of a dead writer; the next batch rolls it back"))
-        elif instant.action is Action.COMPACTION:
-            text = f"{instant.file_name} is pending; the next compaction, or `hudistream compact`, carries it out"
-            findings.append(Finding("note", text))
-        elif instant.action is Action.ROLLBACK:
-            findings.append(Finding("note", f"{instant.file_name} died; the next batch finishes it"))
-        elif instant.action is Action.RESTORE:
-            findings.append(Finding("stop", f"{instant.file_name} is pending: finish it with its own writer"))
-    return findings
+    holder = find_standing_holder(snapshot.storage, options.heartbeat)
+    found = load_outlook(snapshot, holder, options.heartbeat, may_live=options.concurrency.is_shared)
+    pending = [Finding("stop" if one.fate is Fate.REFUSED else "note", str(one)) for one in found]
+    return _examine_lease(holder, options) + pending
 
 
-def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
-    standing = find_standing_holder(table.storage, options.heartbeat)
+def _examine_lease(standing: Holder, options: WriteOptions) -> list[Finding]:
     holder = standing.record
     if holder is None or holder.is_released:
         return []

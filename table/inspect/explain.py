@@ -1,20 +1,26 @@
 """Why a file stays or is deleted, and why it takes rows or not, as values; `table.cli.upkeep` prints them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from table.config.writable import check_version_written
 from table.errors import BatchOrderError
 from table.hudi_table import HudiTable
 from table.inspect.explain_compaction import explain_compactions
+from table.options.groups import HeartbeatSettings
 from table.options.write_options import WriteOptions
 from table.services.clean.judgement import judge_files
+from table.services.rollback.fate import Fate, Outlook
+from table.services.rollback.outlook import load_outlook
 from table.snapshot import Snapshot
 from table.transaction.checkpoint import (
     CommittedBatch,
     Verdict,
     already_committed,
+    checkpoints_of_commit,
+    merge_checkpoints,
 )
+from table.transaction.holder import find_standing_holder
 from table.transaction.last_batch import check_nothing_undone, find_last_batch
 from table.view.file_group import BaseFile, DataFile
 
@@ -91,12 +97,14 @@ class BatchExplanation:
     Attributes:
         verdict: ``write``, ``skip`` or ``refuse``.
         reason: the reason in words.
-        last: the last batch that the sink committed, or None.
+        last: the last batch that the sink committed, or None. It may be decided only: the next batch carries it out.
+        before: what the sink ends before the batch.
     """
 
     verdict: str
     reason: str
     last: CommittedBatch | None
+    before: tuple[str, ...] = ()
 
 
 def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str | None = None) -> BatchExplanation:
@@ -108,21 +116,46 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
         query_id: id of the streaming query; None means the query that committed last.
     """
     snapshot = Snapshot.load(table)
+    settings = HeartbeatSettings()
+    pending = load_outlook(snapshot, find_standing_holder(snapshot.storage, settings), settings, may_live=False)
+    last = _last_batch(snapshot, pending, sink_id)
+    verdict, reason = _judge_batch(snapshot, pending, last, sink_id, batch_id, query_id)
+    ended = tuple(str(one) for one in pending if one.fate in (Fate.FINISHED, Fate.CARRIED_OUT, Fate.ROLLED_BACK))
+    return BatchExplanation(verdict, reason, last, ended)
+
+
+def _last_batch(snapshot: Snapshot, pending: Iterable[Outlook], sink_id: str) -> CommittedBatch | None:
+    """The last batch of a sink, with those that are decided and not completed: the sink carries them out first."""
     last = find_last_batch(snapshot, sink_id)
-    if last is None:
-        try:
-            check_nothing_undone(snapshot, last, sink_id, batch_id)
-        except BatchOrderError as error:
-            return BatchExplanation("refuse", str(error), None)
-        return BatchExplanation("write", f"no commit names the sink {sink_id!r}: any first batch is fine", None)
-    if query_id is None:
-        query_id = last.query_id
+    decided = [
+        checkpoints_of_commit(one.end.metadata.extra, one.end.metadata.operation)
+        for one in pending
+        if one.fate is Fate.CARRIED_OUT and one.end is not None
+    ]
+    return merge_checkpoints([{sink_id: last} if last is not None else {}, *decided]).get(sink_id)
+
+
+def _judge_batch(
+    snapshot: Snapshot,
+    pending: Iterable[Outlook],
+    last: CommittedBatch | None,
+    sink_id: str,
+    batch_id: int,
+    query_id: str | None,
+) -> tuple[str, str]:
+    """Verdict and reason."""
+    for one in pending:
+        if one.fate is Fate.REFUSED:
+            return "refuse", str(one)
+    query_id = last.query_id if last is not None and query_id is None else query_id
     try:
         verdict = already_committed(last, batch_id, query_id, sink_id)
         if verdict is not Verdict.SKIP:
             check_nothing_undone(snapshot, last, sink_id, batch_id)
     except BatchOrderError as error:
-        return BatchExplanation("refuse", str(error), last)
+        return "refuse", str(error)
     if verdict is Verdict.SKIP:
-        return BatchExplanation("skip", f"batch {batch_id} of query {query_id} is committed", last)
-    return BatchExplanation("write", f"the last batch committed is {last.batch_id}", last)
+        return "skip", f"batch {batch_id} of query {query_id} is committed"
+    if last is None:
+        return "write", f"no commit names the sink {sink_id!r}: any first batch is fine"
+    return "write", f"the last batch committed is {last.batch_id}"

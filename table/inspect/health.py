@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from table import clock
 from table.hudi_table import HudiTable
-from table.inspect.health_facts import Backlog, Health
+from table.inspect.health_facts import Backlog, Health, PendingInstant
 from table.inspect.judge_health import judged
 from table.inspect.overview import CommitFigures, read_figures
 from table.options.choices import TableType
@@ -12,6 +12,7 @@ from table.options.groups import HeartbeatSettings
 from table.services.compaction.plan import commits_since_compaction
 from table.services.kept_settings import KeptSettings, load_settings
 from table.services.probes import probe
+from table.services.rollback.outlook import load_outlook
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.timeline.pins import PINS_FOLDER, parse_pin
@@ -41,7 +42,8 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None) -> Healt
     found = probe(snapshot)
     groups, room = found.groups, found.room
     newest = timeline.writes_by_time[-COMMITS_SEEN:]
-    writer, lives = _find_writer(table)
+    holder = find_standing_holder(table.storage, HeartbeatSettings())
+    held_by = holder.record if holder.record is not None and not holder.record.is_released else None
     figures = read_figures(snapshot, newest).values()
     facts = Health(
         table.storage.base_uri,
@@ -50,11 +52,14 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None) -> Healt
         newest[-1].time if newest else None,
         _age_s(newest[-1].time, table) if newest else None,
         rows_per_minute([instant.time for instant in newest], figures),
-        writer,
-        lives,
+        describe_holder(held_by) if held_by is not None else None,
+        holder.is_alive if held_by is not None else None,
         *_count_files(groups, settings.sizes.small_file_limit_bytes),
         backlog=_find_backlog(snapshot, groups),
-        pending=tuple((i.time, i.action.value, _age_s(i.time, table)) for i in timeline.pending),
+        pending=tuple(
+            PendingInstant(one.instant.time, one.instant.action.value, _age_s(one.instant.time, table), str(one))
+            for one in load_outlook(snapshot, holder, HeartbeatSettings())
+        ),
         savepoints=tuple(i.time for i in timeline.completed_of(Action.SAVEPOINT)),
         pinned_snapshots=len({pin.time for pin in map(parse_pin, _names(table, PINS_FOLDER)) if pin is not None}),
         missing_files=tuple(one.named.path for one in found.lost),
@@ -91,13 +96,6 @@ def _age_s(time: str, table: HudiTable) -> float:
 
 def _names(table: HudiTable, folder: str) -> list[str]:
     return [entry.name for entry in table.storage.list_dir(folder)]
-
-
-def _find_writer(table: HudiTable) -> tuple[str | None, bool | None]:
-    holder = find_standing_holder(table.storage, HeartbeatSettings())
-    if holder.record is None or holder.record.is_released:
-        return None, None
-    return describe_holder(holder.record), holder.is_alive
 
 
 def _count_files(groups: Sequence[FileGroup], small_bytes: int) -> tuple[int, int, int, int, int]:

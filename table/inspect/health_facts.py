@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from typing import NamedTuple
 
 from table.notebook import ShownInNotebooks
 
@@ -74,6 +75,22 @@ class Backlog:
     commits_since_savepoint: int | None = None
 
 
+class PendingInstant(NamedTuple):
+    """An instant that is not completed.
+
+    Attributes:
+        instant: its time.
+        action: such as ``commit``.
+        age_s: seconds since its request.
+        outlook: what is so, and what ends it.
+    """
+
+    instant: str
+    action: str
+    age_s: float
+    outlook: str
+
+
 @dataclass(frozen=True, repr=False)
 class Health(ShownInNotebooks):
     """The state of a table at one time.
@@ -93,7 +110,7 @@ class Health(ShownInNotebooks):
         log_files: log files on top of the live base files.
         log_bytes: size of these log files.
         backlog: outstanding work of the services.
-        pending: (instant time, action, seconds since its request) of each instant not completed, oldest first.
+        pending: each instant that is not completed, oldest first.
         savepoints: instant times of the savepoints.
         pinned_snapshots: snapshots that readers have pinned.
         missing_files: paths of current files that commits name, and that are gone or have another size.
@@ -125,7 +142,7 @@ class Health(ShownInNotebooks):
     log_files: int
     log_bytes: int
     backlog: Backlog
-    pending: tuple[tuple[str, str, float], ...] = ()
+    pending: tuple[PendingInstant, ...] = ()
     savepoints: tuple[str, ...] = ()
     pinned_snapshots: int = 0
     missing_files: tuple[str, ...] = ()

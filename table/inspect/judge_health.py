@@ -56,13 +56,9 @@ def _broken(facts: Health) -> Iterable[HealthFinding]:
         )
     if facts.clock:
         yield _fails(Code.CLOCK_AHEAD, f"batches are refused: {facts.clock}")
-    for time, action, _ in facts.pending:
-        if action == Action.RESTORE.value:
-            yield _fails(
-                Code.RESTORE_PENDING,
-                f"the restore {time} was begun and is not completed: no writer may write before `hudistream savepoint "
-                "restore` has finished it",
-            )
+    for one in facts.pending:
+        if one.action == Action.RESTORE.value:
+            yield _fails(Code.RESTORE_PENDING, one.outlook)
 
 
 def _damaged(facts: Health) -> Iterable[HealthFinding]:
@@ -83,13 +79,10 @@ def _damaged(facts: Health) -> Iterable[HealthFinding]:
 
 def _left(facts: Health) -> Iterable[HealthFinding]:
     """What dead writers left."""
-    late = [(time, action) for time, action, age_s in facts.pending if age_s > PENDING_TOO_LONG_S]
+    late = [one for one in facts.pending if one.age_s > PENDING_TOO_LONG_S]
     if late and not facts.writer_lives:
-        yield _look(
-            Code.WRITE_PENDING,
-            f"the {late[0][1]} {late[0][0]} has been pending for more than an hour, and no writer lives that would end "
-            "it: start the stream, or run `hudistream check --repair`",
-        )
+        why = "for more than an hour, and no writer lives that would end it"
+        yield _look(Code.WRITE_PENDING, f"{why}: {late[0].outlook}")
     if facts.writer is not None and not facts.writer_lives:
         yield _look(
             Code.DEAD_WRITER,

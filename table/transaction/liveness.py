@@ -38,3 +38,15 @@ def judge_writer(live: WriterIdentity | None, me: WriterIdentity, *, shared: boo
     if live.owner == me.owner or live.is_same_stream(me):
         return Standing.MINE
     return Standing.DEAD if live.owner and not shared else Standing.ALIVE
+
+
+def may_write(writer: WriterIdentity | None, beside: Beside) -> bool:
+    """Whether a live writer may write beside this one.
+
+    Args:
+        writer: the live writer of a pending instant; None: there is none.
+        beside: which other writers may be writing.
+    """
+    if writer is None or beside is Beside.MEMBERS:
+        return True
+    return beside is Beside.OTHER_ENGINES and not writer.sink_id

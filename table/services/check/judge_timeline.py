@@ -6,12 +6,19 @@ from table.references.judge import is_decided
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.services.check.judge_lost import judge_lost
 from table.services.check.look import Look
+from table.services.rollback.fate import Fate, Outlook, judge_pending
 from table.storage.interface import join
 from table.timeline.end_record import DATA_ACTIONS, ENDS_FOLDER, end_path
 from table.timeline.instant import COMPLETED_AS, WRITE_ACTIONS, Action, Instant, State
 
 _DATA_NAMES = frozenset(action.value for action in DATA_ACTIONS)
 _NEXT_BATCH = "nothing: the next batch does it; or `hudistream check --repair`"
+# what the next batch ends, and `check --repair`
+_KINDS = {
+    Fate.CARRIED_OUT: Kind.END_NOT_CARRIED_OUT,
+    Fate.ROLLED_BACK: Kind.PENDING_WRITE,
+    Fate.FINISHED: Kind.PENDING_SERVICE,
+}
 
 
 def judge_timeline(look: Look) -> Iterator[Finding]:
@@ -51,50 +58,25 @@ def judge_timeline(look: Look) -> Iterator[Finding]:
 
 
 def _judge_pending(look: Look, instant: Instant) -> Iterator[Finding]:
-    name, action = instant.file_name, instant.action
-    if instant.time in look.alive:
-        return
-    if action in WRITE_ACTIONS and instant.time not in look.clusterings:
-        end = look.leftovers.ends.get(f"{instant.time}.{action.value}")
-        if end is not None and end.is_commit:
-            text, kind = f"{name} is decided to be committed, and was not yet", Kind.END_NOT_CARRIED_OUT
-        else:
-            text, kind = f"{name} is of a writer that gives no sign of life", Kind.PENDING_WRITE
-        yield Finding(kind, Severity.NOTE, instant.time, text, Repair.POSSIBLE, advice=_NEXT_BATCH)
-        return
-    if look.holder.is_alive and action is not Action.RESTORE:
-        return  # may be under way
-    is_clustering = action is Action.CLUSTERING or instant.time in look.clusterings
-    yield _pending_clustering(instant) if is_clustering else _pending_service(instant)
-
-
-def _pending_clustering(instant: Instant) -> Finding:
-    advice = (
-        f"`hudistream cluster PATH --execute`, or `hudistream rollback PATH {instant.time}`, unless another engine "
-        "carries it out; no batch changes rows of its file groups until then"
+    action, end = instant.action, look.leftovers.ends.get(f"{instant.time}.{instant.action.value}")
+    is_planned = end is None and (action is Action.CLUSTERING or instant.time in look.clusterings)
+    fate = judge_pending(
+        action,
+        lives=look.holder.is_alive if action is Action.ROLLBACK else instant.time in look.alive,
+        is_planned=is_planned,
+        is_decided=end is not None and end.is_commit,
     )
-    text, why = f"{instant.file_name} is pending", "it is finished by its own command"
-    return Finding(Kind.PENDING_SERVICE, Severity.WARNING, instant.time, text, Repair.REFUSED, why, advice)
-
-
-def _pending_service(instant: Instant) -> Finding:
-    severity, repair, why = Severity.NOTE, Repair.REFUSED, "it is finished by its own command"
-    action = instant.action
-    if action is Action.ROLLBACK:
-        repair, why, advice = Repair.POSSIBLE, "", _NEXT_BATCH
-    elif action is Action.CLEAN:
-        advice = "`hudistream clean PATH`, or nothing: the next clean finishes it"
-    elif action is Action.RESTORE:
-        severity = Severity.WARNING
-        advice = "`hudistream savepoint restore PATH INSTANT`; no batch is written until then"
-    elif action is Action.SAVEPOINT:
-        advice = f"make it again (`hudistream savepoint create PATH {instant.time}`), or delete it"
-    elif action is Action.COMPACTION:
-        advice = "`hudistream compact PATH --execute`, or nothing: the stream carries it out after its next commit"
-    else:
-        severity, why = Severity.WARNING, "only the writer that began it can finish it"
-        advice = "finish it with the writer that began it"
-    return Finding(Kind.PENDING_SERVICE, severity, instant.time, f"{instant.file_name} is pending", repair, why, advice)
+    if fate is Fate.UNDER_WAY or (fate is Fate.LEFT and look.holder.is_alive and not is_planned):
+        return  # it may be under way
+    outlook = Outlook(instant, fate, is_planned=is_planned)
+    if fate in _KINDS:
+        yield Finding(
+            _KINDS[fate], Severity.NOTE, instant.time, outlook.text, Repair.POSSIBLE, advice=f"nothing: {outlook.way}"
+        )
+        return
+    why = "it is finished by its own command" if outlook.has_command else "only the writer that began it can finish it"
+    severity = Severity.WARNING if outlook.stops_batches or not outlook.has_command else Severity.NOTE
+    yield Finding(Kind.PENDING_SERVICE, severity, instant.time, outlook.text, Repair.REFUSED, why, advice=outlook.way)
 
 
 def judge_gaps(look: Look) -> Iterator[Finding]:

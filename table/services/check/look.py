@@ -22,7 +22,7 @@ from table.references.judge import Records
 from table.references.undone import load_undone_times
 from table.services.check.file_records import FileFacts, FileRecords, load_file_records
 from table.services.check.lost_instants import LostInstant, load_lost
-from table.services.rollback.rollback import WRITES
+from table.services.rollback.outlook import find_writer
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, Storage, join
 from table.timeline.active_timeline import find_instant, list_temporaries
@@ -31,9 +31,8 @@ from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
-from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
+from table.transaction.heartbeat import HEARTBEAT_FOLDER
 from table.transaction.holder import Holder
-from table.transaction.membership import is_open
 from table.transaction.planned_clusterings import is_foreign_clustering
 from table.view.file_group import (
     BaseFile,
@@ -257,7 +256,9 @@ def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) ->
         held=held,
         archive=archive,
         leftovers=leftovers,
-        alive=_find_alive(storage, timeline, holder, settings),
+        alive=frozenset(
+            one.time for one in timeline.pending if find_writer(storage, one, holder, settings) is not None
+        ),
         clusterings=_find_clusterings(snapshot, notes),
         holder=holder,
         unreadable=notes,
@@ -408,17 +409,3 @@ def _load_archive(table: HudiTable, present: set[str], facts: FileFacts, notes: 
 def tells_all(metadata: CommitMetadata) -> bool:
     """Whether a commit names all its files: an empty one means that nothing is known, not that it has none (pure)."""
     return metadata.operation != "UNKNOWN" and all(stat.path for stat in metadata.stats)
-
-
-def _find_alive(storage: Storage, timeline: Timeline, holder: Holder, settings: HeartbeatSettings) -> frozenset[str]:
-    """Pending writes of writers that are alive. A writer that knows leases counts as alive while it holds the table.
-
-    If several writers hold the table, the heartbeat of each one counts.
-    """
-    owner = holder.record.identity.owner if holder.is_alive and holder.record and holder.record.identity else None
-    alive = set()
-    for instant in timeline.pending_of(*WRITES):
-        writer = find_live_writer(storage, instant.time, settings, clock.now_ms())
-        if writer is not None and (not writer.owner or writer.owner == owner or is_open(holder.record)):
-            alive.add(instant.time)
-    return frozenset(alive)

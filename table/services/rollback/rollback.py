@@ -26,6 +26,7 @@ from table.log import get_logger
 from table.metadata_table.keep import drop_lists_with
 from table.options.groups import HeartbeatSettings
 from table.references.undone import goes_with
+from table.services.rollback.fate import WRITES, Fate, judge_pending
 from table.services.rollback.late_files import sweep_late_files
 from table.services.rollback.plan import plan_rollback
 from table.services.rollback.undone_files import list_undone
@@ -61,12 +62,10 @@ from table.transaction.heartbeat import (
     delete_heartbeat,
     find_live_writer,
 )
-from table.transaction.liveness import Beside, Standing, judge_writer
+from table.transaction.liveness import Beside, Standing, judge_writer, may_write
 from table.transaction.lock import Step, guarded
 from table.transaction.planned_clusterings import is_foreign_clustering, is_left_alone, withdraw_clusterings_with
 from table.transaction.signs import measure_now_ms
-
-WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING)
 
 log = get_logger("hudistream.rollback")
 
@@ -181,14 +180,12 @@ def _find_alive(
     storage, alive = snapshot.storage, set()
     now_ms = measure_now_ms(storage, identity.owner)
     for instant in snapshot.timeline.pending_of(*WRITES):
-        if is_left_alone(snapshot, instant):  # it may be carried out later, by a process that is not there yet
-            alive.add(instant.time)
-            continue
-        writer = find_live_writer(storage, instant.time, heartbeat, now_ms)
-        if judge_writer(writer, identity, shared=beside is Beside.MEMBERS) is not Standing.ALIVE:
-            continue
-        assert writer is not None
-        if beside is Beside.NO_WRITER or (beside is Beside.OTHER_ENGINES and writer.sink_id):
+        planned = is_left_alone(snapshot, instant)  # a process that is not there yet may carry it out
+        writer = None if planned else find_live_writer(storage, instant.time, heartbeat, now_ms)
+        lives = judge_writer(writer, identity, shared=beside is Beside.MEMBERS) is Standing.ALIVE
+        fate = judge_pending(instant.action, lives=lives, may_live=may_write(writer, beside), is_planned=planned)
+        if fate is Fate.REFUSED:
+            assert writer is not None
             raise TableHeldError(
                 f"instant {instant.time} is being written by a live writer (sink {writer.sink_id!r}, query "
                 f"{writer.query_id!r}) that knows no leases; this is sink {identity.sink_id!r}, query "
@@ -196,7 +193,8 @@ def _find_alive(
                 f"{heartbeat.expiry_ms / 1000:.0f} s after it has died; or let both share the table: "
                 "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
             )
-        alive.add(instant.time)
+        if fate in (Fate.LEFT, Fate.UNDER_WAY):
+            alive.add(instant.time)
     return frozenset(alive)
 
 

@@ -4,7 +4,8 @@ from table.config.writable import check_version_written
 from table.errors import ActionPendingError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.services.rollback.rollback import WRITES, end_pending, undo_decided
+from table.services.rollback.fate import WRITES
+from table.services.rollback.rollback import end_pending, undo_decided
 from table.services.rollback.undo_checks import (
     check_batches,
     check_predecessors,

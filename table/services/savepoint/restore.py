@@ -5,7 +5,7 @@ from table.config.writable import check_version_written
 from table.errors import ActionPendingError, CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.services.rollback.rollback import WRITES
+from table.services.rollback.fate import WRITES
 from table.services.rollback.undo_checks import (
     check_batches,
     check_not_held,

@@ -75,7 +75,7 @@ def test_a_free_place_and_one_that_is_not(tmp_path):
         ("v9_cow_indexes", {}, "hoodie.metadata.enable=false", None),
         ("cow_metadata_table", {"hoodie.metadata.enable": "false"}, None, "will be dropped"),
         ("mor_avro_logs", {}, None, "to tell its log files apart"),
-        ("mor_compaction_pending", {}, None, "`hudistream compact`, carries it out"),
+        ("mor_compaction_pending", {}, None, "`hudistream compact PATH --execute`"),
         ("cow_with_failed_inflight", {}, None, "rolls it back"),
         ("cow_insert_partitioned", {"hoodie.table.name": "other"}, "hoodie.table.name=other", None),
         ("cow_insert_partitioned", {}, None, "writer's local zone"),
@@ -115,7 +115,7 @@ def test_what_the_next_batch_ends_or_leaves_alone_is_no_reason_to_stop(tmp_path)
     found = examine(path)
     texts = [finding.text for finding in found.findings]
     assert found.may_write
-    assert any(planned.time in text and "leave its file groups alone" in text for text in texts), texts
+    assert any(planned.time in text and "no batch changes rows of its file groups" in text for text in texts), texts
     assert any(dead.time in text and "rolls it back" in text for text in texts), texts
     with ArrowSink(path, key="id", partition_by="day", order_by="ts") as sink:
         assert sink.write(pa.table({"id": ["c"], "day": ["b"], "ts": [2]})).instant_time

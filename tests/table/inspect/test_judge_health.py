@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from table.inspect.health_facts import Backlog, Code, Health, Verdict
+from table.inspect.health_facts import Backlog, Code, Health, PendingInstant, Verdict
 from table.inspect.judge_health import judged
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 
@@ -15,6 +15,9 @@ WELL = Health(
 SETTINGS = (CleanSettings(), ArchiveSettings(), CompactionSettings())
 OLD = Backlog(None, 90, 5000, None, 0, 34)
 YOUNG = replace(OLD, active_instants=33)  # no clean is late yet
+
+RESTORE = PendingInstant("2", "restore", 9.0, "it is pending: no batch until then")
+LATE = PendingInstant("2", "commit", 9e3, "the next batch rolls it back")
 
 
 def levels(facts):
@@ -35,12 +38,16 @@ COMMITS = WELL.backlog
     [
         ({"lost": ("p/a is not there", "x")}, BROKEN, Code.LOST_FILE, "p/a is not there (and 1 more files)"),
         ({"clock": "it is behind"}, BROKEN, Code.CLOCK_AHEAD, "batches are refused: it is behind"),
-        ({"pending": (("2", "restore", 9.0),)}, BROKEN, Code.RESTORE_PENDING, "the restore 2 was begun"),
+        ({"pending": (RESTORE,)}, BROKEN, Code.RESTORE_PENDING, "no batch until then"),
         ({"damaged_commits": ("2",)}, LOOK, Code.DAMAGED_COMMIT, "the completed file of 2 is empty or torn"),
         ({"metadata_table": "it is gone"}, LOOK, Code.METADATA_TABLE, "promise a metadata table, and it is gone"),
         ({"writer_lives": False}, LOOK, Code.DEAD_WRITER, "holds the table and is dead"),
         (
-            {"pending": (("2", "commit", 9e3),), "writer": None, "writer_lives": None},
+            {
+                "pending": (LATE,),
+                "writer": None,
+                "writer_lives": None,
+            },
             LOOK,
             Code.WRITE_PENDING,
             "more than an hour",
@@ -98,8 +105,8 @@ def test_the_codes_of_findings_stay():
 @pytest.mark.parametrize(
     "changed",
     [
-        {"pending": (("2", "commit", 9e3),)},  # its writer lives
-        {"pending": (("2", "commit", 9.0),), "writer": None, "writer_lives": None},
+        {"pending": (LATE,)},  # its writer lives
+        {"pending": (LATE._replace(age_s=9.0),), "writer": None, "writer_lives": None},
         {"backlog": replace(OLD, commits_since_clean=5)},
         {"backlog": replace(OLD, superseded_bytes=500)},
         {"backlog": YOUNG},

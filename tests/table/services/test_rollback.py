@@ -11,6 +11,7 @@ from table.errors import ActionPendingError, StorageError, TableHeldError
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback import rollback as module
+from table.services.rollback.fate import WRITES
 from table.services.rollback.rollback import end_pending, list_marks, roll_back_failed_writes
 from table.snapshot import Snapshot
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, find_end
@@ -37,7 +38,7 @@ def table(request, tmp_path):
 
 def dead(table):
     """The pending write."""
-    (instant,) = table.load_timeline().pending_of(*module.WRITES)
+    (instant,) = table.load_timeline().pending_of(*WRITES)
     return instant
 
 

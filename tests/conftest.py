@@ -12,6 +12,7 @@ from unittest import mock
 import pytest
 import structlog
 from memory_folder import make_memory_folder
+from tiers import mark_beyond_pairs
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -36,6 +37,7 @@ def is_pure(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    mark_beyond_pairs(items)
     for item in items:
         if is_pure(item):
             item.add_marker(pytest.mark.pure)

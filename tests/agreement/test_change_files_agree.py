@@ -115,7 +115,7 @@ def test_twenty_five_batches_of_both_are_told_alike(version, images, partners, t
 @pytest.mark.parametrize(
     ("version", "images", "count"),
     [
-        (9, "DATA_BEFORE_AFTER", 5),
+        pytest.param(9, "DATA_BEFORE_AFTER", 5, marks=SLOW),
         *(pytest.param(version, images, 25, marks=SLOW) for version in (8, 9) for images in MODES),
     ],
 )

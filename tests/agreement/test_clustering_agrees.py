@@ -175,7 +175,7 @@ def test_we_carry_out_a_clustering_that_hudi_planned(hudi, tmp_path, utc, versio
 @pytest.mark.parametrize(
     ("version", "table_type"),
     [
-        (6, "COPY_ON_WRITE"),
+        pytest.param(6, "COPY_ON_WRITE", marks=SLOW),
         pytest.param(6, "MERGE_ON_READ", marks=SLOW),
         pytest.param(8, "COPY_ON_WRITE", marks=SLOW),
         pytest.param(8, "MERGE_ON_READ", marks=SLOW),

@@ -38,6 +38,7 @@ def last_commit(path):
     return HudiTable.open(path).load_timeline().completed_writes[-1].time
 
 
+@pytest.mark.slow
 def test_hudi_reads_upserts_by_our_filters_and_we_go_on(hudi, tmp_path):
     path = str(tmp_path / "t")
     engine = Engine(path, {"hoodie.parquet.max.file.size": "9000"})

@@ -85,7 +85,7 @@ def build(path, version, table_type):
     return HudiTable.open(path)
 
 
-@pytest.fixture(params=quick(2, FORMS))
+@pytest.fixture(params=quick(1, FORMS))
 def seen(request, partners, tmp_path, utc):
     version, table_type = request.param.split()
     table = build(str(tmp_path / "t"), version, table_type)

@@ -213,6 +213,7 @@ OF_HUDI_AS_A_WRITER = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.hudi
 @pytest.mark.parametrize("name", OF_HUDI_AS_A_WRITER)
 def test_a_fault_of_hudi_as_a_writer_is_still_there(partners, tmp_path, utc, name):

@@ -91,7 +91,7 @@ def test_turns_with_the_lists_of_files_of_either(version, table_type, partner, p
 
 @pytest.mark.parametrize(
     ("version", "table_type"),
-    quick(1, [(8, "MERGE_ON_READ"), (9, "COPY_ON_WRITE"), (6, "COPY_ON_WRITE"), (8, "COPY_ON_WRITE")]),
+    quick(0, [(8, "MERGE_ON_READ"), (9, "COPY_ON_WRITE"), (6, "COPY_ON_WRITE"), (8, "COPY_ON_WRITE")]),
 )
 def test_hudi_skips_files_by_statistics_that_we_made(version, table_type, partners, tmp_path, utc, monkeypatch):
     """Also behind a clean, a compaction of the statistics, a new column, and writes of Hudi."""

@@ -7,6 +7,7 @@ import shutil
 import pytest
 from engine import OPTIONS, Engine, key_set, rows
 from stream import expected, frame, keys, run, source
+from tiers import quick
 
 from streaming import HudiSink, read_hudi
 from table import CommitConflictError, InvalidConfigError, SchemaMismatchError, StorageError, read_table
@@ -150,7 +151,7 @@ def test_bad_rows_with_dates_that_python_has_no_form_for_are_put_aside(spark, tm
 
 
 @spark_test
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", quick(1, ["true", "false"]))
 def test_impossible_dates_are_bad_rows_in_every_sql_mode(spark, tmp_path, ansi):
     options = {
         "hoodie.datasource.write.recordkey.field": "id",

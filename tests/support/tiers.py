@@ -1,5 +1,8 @@
 """Which cases of a test run in `make test`; the others run in `make test-all` only."""
 
+from collections import defaultdict
+from itertools import combinations
+
 import pytest
 
 
@@ -18,3 +21,35 @@ def slow(case):
     """A case that `make test-all` runs."""
     values = case if isinstance(case, tuple) else (case,)
     return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def mark_beyond_pairs(items):
+    """Marks as slow what a product of three or more parameters has beyond each pair of their values.
+
+    What was lost once came from two features that met.
+
+    Args:
+        items: collected tests, in their order.
+    """
+    cases = defaultdict(list)
+    for item in items:
+        values = _values_of(item)
+        if len(values) > 2 and not item.get_closest_marker("slow"):
+            cases[item.function].append((item, set(combinations(values, 2))))
+    for found in cases.values():
+        open_pairs = set().union(*(pairs for _, pairs in found))
+        while open_pairs:  # the case with most pairs that none has yet; of equal ones the first
+            chosen = max(found, key=lambda case: len(case[1] & open_pairs))
+            open_pairs -= chosen[1]
+            found.remove(chosen)
+        for item, _ in found:
+            item.add_marker(pytest.mark.slow)
+
+
+def _values_of(item):
+    """A test's value of each parameter. Parameters that are given together, case by case, are one."""
+    given = getattr(getattr(item, "callspec", None), "params", {})
+    together = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    names = [name.replace(" ", "").split(",") if isinstance(name, str) else list(name) for name in together]
+    alone = [[name] for name in given if not any(name in group for group in names)]
+    return [(tuple(group), tuple(id(given[name]) for name in group)) for group in sorted([*names, *alone])]

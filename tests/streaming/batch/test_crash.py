@@ -143,7 +143,7 @@ def test_batch_of_a_later_version_stopped_at_every_call_is_whole_or_absent(later
 CHANGE_FILES = {"hoodie.table.cdc.enabled": "true", "hoodie.datasource.write.operation": "upsert"}
 
 
-@pytest.fixture(scope="module", params=["6", "8"])
+@pytest.fixture(scope="module", params=quick(1, ["8", "6"]))
 def told(request, tmp_path_factory):
     """Tables with change files. A second batch with keys of the first one writes them."""
     path, version = str(tmp_path_factory.mktemp("crash") / "told"), request.param

@@ -126,8 +126,8 @@ def test_another_operation_of_the_same_sink_is_seen(tmp_path, index):
     ("index", "bounds"),
     [
         *(pytest.param(index, (50_000, 250_000, 20_000), marks=pytest.mark.slow) for index in INDEXES),
-        ("BLOOM", (50_000, 9, 3)),
-        ("GLOBAL_SIMPLE", (2, 250_000, 20_000)),
+        slow(("BLOOM", (50_000, 9, 3))),
+        slow(("GLOBAL_SIMPLE", (2, 250_000, 20_000))),
         slow(("BUCKET", (2, 250_000, 20_000))),
         slow(("GLOBAL_BLOOM", (50_000, 4, 20_000))),
         ("BLOOM from the metadata table", (50_000, 250_000, 20_000)),

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import fastavro
 import pytest
+from tiers import slow
 
 from hudistream import HudiSink, InvalidConfigError, avro_to_json, debezium, read_table
 from streaming.task import registry as registry_module
@@ -149,10 +150,10 @@ def test_schemas_that_refer_to_others_are_read_and_each_is_asked_for_once():
     ("value", "said"),
     [
         (b'{"op": "c"}', "t-0-1 cannot be read: it does not begin with a byte 0"),
-        (b"\0\0", "t-0-1 cannot be read: it does not begin with a byte 0"),
-        (b"\0\0\0\0\x05", "t-0-1 cannot be read"),  # ends within the record
+        slow((b"\0\0", "t-0-1 cannot be read: it does not begin with a byte 0")),
+        slow((b"\0\0\0\0\x05", "t-0-1 cannot be read")),  # ends within the record
         (b"\0\0\0\0\x06x", "refuses .*/schemas/ids/6: 404"),
-        (b"\0\0\0\0\x08x", "schema 8 .* is of type PROTOBUF; only Avro is decoded"),
+        slow((b"\0\0\0\0\x08x", "schema 8 .* is of type PROTOBUF; only Avro is decoded")),
     ],
 )
 def test_a_value_that_cannot_be_read_fails_the_batch_with_its_place(spark, tmp_path, value, said):

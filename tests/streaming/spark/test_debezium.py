@@ -5,6 +5,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 
 import pytest
+from tiers import slow
 
 from hudistream import HudiSink, InvalidConfigError, debezium, read_table
 
@@ -69,10 +70,10 @@ def test_the_order_of_mysql_is_that_of_its_log(spark):
     ("value", "told"),
     [
         ("no object", "it is not JSON, or a value in it does not fit"),
-        ({"a": 1}, "it has no `op`"),
-        (event("c", None, {**ROW, "id": "one"}), "does not fit the schema"),
+        slow(({"a": 1}, "it has no `op`")),
+        slow((event("c", None, {**ROW, "id": "one"}), "does not fit the schema")),
         (event("c", None, {**ROW, "m": "AJk="}), "m cannot be read as decimal"),
-        (event("c", None, {**ROW, "d": "soon"}), "d cannot be read as date"),
+        slow((event("c", None, {**ROW, "d": "soon"}), "d cannot be read as date")),
         (event("u", None, {**ROW, "s": "__debezium_unavailable_value"}), "Postgres did not log the value of s"),
     ],
 )

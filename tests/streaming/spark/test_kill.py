@@ -88,7 +88,7 @@ def kill_all(process):
 
 
 @pytest.mark.parametrize(("kills", "options"), [
-    (1, COPY_ON_WRITE),
+    pytest.param(1, COPY_ON_WRITE, marks=pytest.mark.slow),
     pytest.param(10, COPY_ON_WRITE, marks=pytest.mark.slow),
     pytest.param(10, MERGE_ON_READ, marks=pytest.mark.slow),
 ], ids=("copy-on-write", "copy-on-write, often", "merge-on-read, often"))  # fmt: skip

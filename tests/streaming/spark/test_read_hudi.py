@@ -353,6 +353,7 @@ def test_every_type_comes_through_python(spark, tmp_path, monkeypatch):
     assert len(comparable(table)) == by_python.count() == 60
 
 
+@pytest.mark.slow
 def test_where_spark_has_no_connector_python_reads_through_fsspec(spark, logs):
     scan_frame._tell_no_connector.cache_clear()
     with serve_s3() as address:

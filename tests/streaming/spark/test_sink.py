@@ -10,6 +10,7 @@ import uuid
 import pytest
 from oracles import hudi_rs
 from stream import OPTIONS, expected, frame, keys, run, source
+from tiers import quick
 
 from streaming import HudiSink
 from streaming.spark.checkpoint import QueryCheckpoint
@@ -222,7 +223,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("query", "options", "error", "message"), BAD, ids=[case[3] for case in BAD])
+@pytest.mark.parametrize(("query", "options", "error", "message"), quick(4, BAD), ids=[case[3] for case in BAD])
 def test_bad_input_is_named_leaves_nothing_and_the_next_batch_is_fine(spark, tmp_path, query, options, error, message):
     path = str(tmp_path / "t")
     HudiSink(path, OPTIONS)(frame(spark, 0, 10), 0)

@@ -29,7 +29,7 @@ def by_key(records):
 
 @pytest.mark.parametrize(
     ("index", "shared"),
-    [("BLOOM", False), ("GLOBAL_BLOOM", True), ("BUCKET", True), *MORE_INDEXES],
+    [slow(("BLOOM", False)), ("GLOBAL_BLOOM", True), slow(("BUCKET", True)), *MORE_INDEXES],
 )
 def test_batches_of_every_type_are_upserted(spark, tmp_path, monkeypatch, index, shared):
     if shared:

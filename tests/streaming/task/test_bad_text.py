@@ -246,7 +246,7 @@ NESTED = """named_struct('a', CAST(id AS STRING), 'b', array({0})) s, array(name
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("index", quick(2, ["", "GLOBAL_BLOOM", "BLOOM", "BUCKET"]))
+@pytest.mark.parametrize("index", quick(1, ["", "GLOBAL_BLOOM", "BLOOM", "BUCKET"]))
 def test_on_spark_bad_bytes_are_found_in_every_column(spark, tmp_path, index):
     path = str(tmp_path / "t")
     way = WAYS[index] if index else {}

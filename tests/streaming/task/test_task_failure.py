@@ -159,7 +159,7 @@ def test_the_text_of_an_error_is_one_that_people_can_read():
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("options", quick(2, [{}, GLOBAL, UPSERT, {"hoodie.combine.before.insert": "true"}]), ids=str)
+@pytest.mark.parametrize("options", quick(1, [GLOBAL, {}, UPSERT, {"hoodie.combine.before.insert": "true"}]), ids=str)
 def test_what_fails_on_a_spark_worker_is_our_error_with_its_place(spark, tmp_path, options):
     from pyspark.errors import PythonException
     from stream import OPTIONS, frame

@@ -34,6 +34,7 @@ class Truth:
         self.changing = 0  # services under way that undo commits one by one
         self.streams, self.batches = {}, []
         self.replacements = []  # partitions that are being deleted, or in doubt
+        self.taken = defaultdict(set)  # owner -> keys of its batch under way that a replacement may have taken since
         self.may_lack_lists = False  # whether a metadata table may be gone for a moment: readers then ask the store
         self.may_undo = False  # whether an operator undoes commits in this world
         self.came_back = {}  # completed file of a retired commit -> who made it, and its calls until it is to be gone
@@ -52,7 +53,7 @@ class Truth:
 
     def acknowledge(self, owner):
         """The batch is there from now on, unless it was undone by hand before its writer was told."""
-        rows = self.overlays.pop(owner)
+        rows = self._without_taken(owner, self.overlays.pop(owner))
         if owner in self.doubtful:
             self.doubtful.discard(owner)
             seen = self.rows_of(owner)
@@ -73,7 +74,13 @@ class Truth:
     def refuse(self, owner):
         """The batch was refused: nothing of it is there."""
         self.overlays.pop(owner, None)
+        self.taken.pop(owner, None)
         self.check("refused")
+
+    def _without_taken(self, owner, rows):
+        """The rows of a batch, without those that a replacement took between their commit and its answer."""
+        taken, seen = self.taken.pop(owner, set()), self.rows_of(owner)
+        return {key: value for key, value in rows.items() if key not in taken or key in seen}
 
     def open_replacement(self, gone, process):
         """Keys of everybody may go from now on, as long as the process lives. Returns what settles it."""
@@ -98,6 +105,8 @@ class Truth:
         replacement["done"] = done
         self.replacements.remove(replacement)
         if done:
+            for owner, rows in self.overlays.items():
+                self.taken[owner] |= rows.keys() & replacement["gone"]
             for owner in list(self.bases):
                 # while an undoing is under way or in doubt, the keys may be deleted from any state of the past
                 in_doubt = self.undecided or self.changing
@@ -173,9 +182,13 @@ class Truth:
     def allowed(self, owner):
         """Every state that a reader may see."""
         bases, rows = self.bases[owner], self.overlays.get(owner)
-        for replacement in self.replacements:
-            bases = [*bases, *(self._without(base, replacement["gone"]) for base in bases)]
-        return bases if rows is None else [*bases, *(with_rows(base, rows) for base in bases)]
+        bases = bases if rows is None else [*bases, *(with_rows(base, rows) for base in bases)]
+        gone = [replacement["gone"] for replacement in self.replacements]
+        for keys in [*gone, *([self.taken[owner]] if self.taken.get(owner) else [])]:
+            bases = [*bases, *(self._without(base, keys) for base in bases)]
+        if rows is not None and gone:  # the batch may be committed after the replacement, too
+            bases = [*bases, *(with_rows(base, rows) for base in bases)]
+        return bases
 
     def release(self, time):
         """A savepoint is about to be deleted."""

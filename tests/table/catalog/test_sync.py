@@ -11,6 +11,7 @@ from botocore.config import Config
 from engine import Engine, rows
 from fake_catalog import FakeCatalog
 from needs import require
+from tiers import quick
 
 from hudistream import ArrowSink, create_savepoint
 from hudistream import restore_to_savepoint as restore
@@ -396,7 +397,7 @@ def glue(glue_address):
     )
 
 
-@pytest.mark.parametrize("is_mor", [False, True])
+@pytest.mark.parametrize("is_mor", quick(1, [True, False]))
 def test_glue_has_what_the_catalog_in_memory_has(path, glue, is_mor):
     options = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"} if is_mor else {}
     upserts = {**options, "hoodie.datasource.write.operation": "upsert"}

@@ -125,7 +125,7 @@ SHAPE = st.tuples(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     seed=st.integers(0, 1000),
     shapes=st.lists(st.tuples(SHAPE, SHAPE), min_size=2, max_size=5),

@@ -108,7 +108,7 @@ def test_the_batch_that_makes_the_lists(tmp_path, version, table_type, step):
 
 
 @STEP
-@pytest.mark.parametrize(("version", "table_type"), quick(1, FORMS[::-1]))
+@pytest.mark.parametrize(("version", "table_type"), quick(0, FORMS[::-1]))
 def test_a_clean_and_a_compaction_of_the_lists(tmp_path, version, table_type, step):
     path = str(tmp_path / "t")
     for number in range(5):

@@ -79,7 +79,7 @@ def take(model, rows, operation, orders):
 CASES = [(version, payload, seed) for seed in range(3) for version in (6, 8, 9) for payload in PAYLOADS[:2]]
 
 
-@pytest.mark.parametrize(("version", "payload", "seed"), quick(2, CASES))
+@pytest.mark.parametrize(("version", "payload", "seed"), quick(1, CASES))
 def test_it_follows_updates_deletes_and_keys_that_come_back(tmp_path, version, payload, seed):
     """Ordered deletes, late ones too, deletes by key alone; both indexes in turns; compactions, planned and done."""
     path, draw, model = str(tmp_path / "t"), random.Random(f"{version}{payload}{seed}"), {}

@@ -114,8 +114,6 @@ CASES = [
     for commits in (1, 3, 6)
     for is_quick in [(table, reader, commits) in (
         ("copy-on-write, version 6", "one partition", 6),
-        ("with a metadata table", "scan", 3),
-        ("merge-on-read, version 9", "lookup", 1),
     )]
 ]  # fmt: skip
 

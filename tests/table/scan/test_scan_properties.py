@@ -69,7 +69,7 @@ def path_of(value, hive):
 
 
 @given(st.data(), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_scan_keeps_what_filtering_the_whole_table_keeps(data, hive):
     rows, values = data.draw(tables())
     options = {

@@ -94,7 +94,7 @@ def test_changes_within_a_column(hudi, tmp_path, change):
 @pytest.mark.parametrize(
     ("first", "second", "extra"),
     [
-        ({}, {"x": TYPES["text"]}, {}),
+        slow(({}, {"x": TYPES["text"]}, {})),
         ({"x": TYPES["text"], "y": TYPES["int"]}, {"y": TYPES["long"]}, {FILL: "true"}),
         slow(({"x": TYPES["text"], "y": TYPES["int"]}, {"y": TYPES["long"]}, {})),
         slow(({"x": TYPES["text"], "y": TYPES["int"]}, {"y": TYPES["int"]}, {RECONCILE: "true"})),

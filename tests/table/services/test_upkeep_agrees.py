@@ -64,6 +64,7 @@ def random_history(hudi, path, rng, monkeypatch):
 SEEDS = quick(1, range(20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_our_plans_name_exactly_the_files_that_hudi_deletes(hudi, tmp_path, monkeypatch, seed):
     rng = random.Random(seed)

@@ -159,6 +159,7 @@ def test_a_file_is_read_by_one_request_and_so_is_a_small_one_of_a_known_size(s3)
         storage.open_input("gone", 10)
 
 
+@pytest.mark.slow
 def test_a_delta_log_costs_two_requests_beside_the_look_at_the_table(s3):
     library = require("deltalake")
     path = "s3://lake/requests/delta"

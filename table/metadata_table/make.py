@@ -110,12 +110,15 @@ def make_lists(
         return _not_made(storage, config, str(error))
     listed = {path: sizes for path, sizes in files.items() if sizes}
     indexes, kept = _make_indexes(storage, config, wanted, timeline, listed)
+    remains = storage.list_dir(METADATA_FOLDER)
     if holding is not None:
         mark_change(storage, holding)
         if _has_begun(timeline, load_timeline(storage, timeline.layout)):
             withdraw_change(storage)
             return _not_made(storage, config, "another action began meanwhile")
-    delete_metadata_folder(storage)
+        holding.confirm()  # whoever has taken the table over may have made a metadata table
+    if remains:
+        delete_metadata_folder(storage)
     _write(storage, config, timeline, indexes)
     properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
     if kept is not None:

@@ -131,7 +131,9 @@ class Faults:
             self.left -= 1
             process.killed = True
             world.tell(f"{process.name} is killed at {label}")
-        elif not label.startswith(self.never) and world.random.random() < luck.pause * here:
+        elif label.startswith(self.never):  # a pause from before, which another actor's turn was to begin, ends here
+            process.paused_until = min(process.paused_until, world.now_ms)
+        elif world.random.random() < luck.pause * here:
             self.left -= 1
             self._pause(world, process, label)
 
@@ -857,8 +859,9 @@ def build_dropped(seed):
     """As `build_indexed`, and each query that is started has other indexes: those that it does not want are dropped.
 
     Two queries take turns. One that stands still for longer than its lease, as in the middle of a drop, goes on beside
-    the other one. No query stands still in the middle of the deletion itself, and a metadata table may be gone for a
-    moment: what is deleted then of a new one is mended when its process goes on (open in docs/concepts/safety.md).
+    the other one. No query stands still between its last look and the end of the deletion of what is left of a metadata
+    table, and a metadata table may be gone for a moment: what is deleted then of a new one is mended when its process
+    goes on (open in docs/concepts/safety.md).
     """
     world, truth = build_listed(seed, has_statistics=True, has_record_index=True, stream=ChangingIndexes)
     slow = Luck(world, pause=0.0005, longest_pause_ms=6_000, focus=world.random.choice(("metadata", "properties")))

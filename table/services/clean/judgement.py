@@ -24,7 +24,7 @@ from table.services.clean.plan import (
     lifetimes,
     needs_cleaning,
 )
-from table.services.clean.readers import ReaderNeeds, current_bytes_of, hold_for_readers
+from table.services.clean.readers import ReaderNeeds, bytes_of, hold_for_readers
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo
 from table.timeline.active_timeline import find_instant
@@ -328,7 +328,7 @@ def _judge_partition(facts: Facts, path: str, entries: Sequence[FileInfo]) -> Pa
             if wrong is not None:
                 raise BrokenInvariantError(f"a clean wanted to delete {wrong}, which is in the snapshot")
             judged += fates_of_group
-    fates = hold_for_readers(judged, facts.needs, current_bytes_of(live, gone))
+    fates = hold_for_readers(judged, facts.needs, bytes_of(live, gone))
     pending = sum(
         (base := parse_base_file(entry.name)) is not None and not facts.committed.includes(base.instant_time)
         for entry in entries
@@ -358,5 +358,5 @@ def find_pinned(path: str, groups: Sequence[FileGroup], facts: PinFacts, names: 
     ]
     live = [group for group in groups if group.file_id not in replaced]
     gone = [(group, replaced[group.file_id]) for group in groups if group.file_id in replaced]
-    held = hold_for_readers(fates, facts.needs, current_bytes_of(live, gone))
+    held = hold_for_readers(fates, facts.needs, bytes_of(live, gone))
     return {fate.file.name: fate.rule for fate in held if fate.is_held}

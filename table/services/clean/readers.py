@@ -3,7 +3,8 @@
 A policy counts versions or commits; a reader needs time. So a version that a policy lets go may stay for two reasons. A
 reader has pinned a snapshot that shows the version. Or the version was superseded a moment ago, and a reader that pins
 nothing (another engine) may still read it. Both reasons end with time. Together they keep at most a share of the bytes
-of the partition: pinned snapshots come first, then the newest versions.
+of the partition: pinned snapshots come first, then the newest versions. The share is of the largest version of each
+file group: after deletes the current one is smaller than the one that a reader needs.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ class ReaderNeeds:
     Attributes:
         pins: instant times of pinned snapshots, newest first.
         recent: versions superseded at this instant time or later stay; None: no grace.
-        most_share: bytes that may stay, per byte of the partition's current versions.
+        most_share: bytes that may stay, per byte of the partition (`bytes_of`).
     """
 
     pins: tuple[str, ...] = ()
@@ -38,20 +39,20 @@ class ReaderNeeds:
         return None
 
 
-def hold_for_readers(fates: Sequence[FileFate], needs: ReaderNeeds, current_bytes: int) -> list[FileFate]:
+def hold_for_readers(fates: Sequence[FileFate], needs: ReaderNeeds, partition_bytes: int) -> list[FileFate]:
     """The same fates, in which some versions stay for readers.
 
     Args:
         fates: of a partition, by the policy.
         needs: what readers may still need.
-        current_bytes: see `current_bytes_of`.
+        partition_bytes: see `bytes_of`.
     """
     wanted = [(found, at) for at, fate in enumerate(fates) if fate.deleted and (found := needs.reason(fate))]
     held = list(fates)
     kept_bytes = 0
     for (_, rule), at in sorted(wanted, key=lambda one: one[0][0], reverse=True):
         kept_bytes += fates[at].file.size_bytes
-        if kept_bytes > needs.most_share * current_bytes:
+        if kept_bytes > needs.most_share * partition_bytes:
             break
         held[at] = replace(fates[at], deleted=False, rule=rule, is_held=True)
     return held
@@ -92,8 +93,8 @@ class HeldPartitions:
         return recent is not None and touched_at < until and due >= recent
 
 
-def current_bytes_of(live: Sequence[FileGroup], replaced: Sequence[tuple[FileGroup, str]]) -> int:
-    """The bytes that a share of a partition refers to: its current versions, or the versions that one commit replaced.
+def bytes_of(live: Sequence[FileGroup], replaced: Sequence[tuple[FileGroup, str]]) -> int:
+    """The bytes of a partition: the largest version of each file group, or the versions that one commit replaced.
 
     The larger number counts.
 
@@ -101,11 +102,11 @@ def current_bytes_of(live: Sequence[FileGroup], replaced: Sequence[tuple[FileGro
         live: file groups in sight.
         replaced: the others, each with the instant that replaced it.
     """
-    sizes = {"": sum(_newest_bytes(group) for group in live)}
+    sizes = {"": sum(_largest_bytes(group) for group in live)}
     for group, time in replaced:
-        sizes[time] = sizes.get(time, 0) + _newest_bytes(group)
+        sizes[time] = sizes.get(time, 0) + sum(file.size_bytes for file in group.current_files)
     return max(sizes.values())
 
 
-def _newest_bytes(group: FileGroup) -> int:
-    return sum(file.size_bytes for file in group.current_files)
+def _largest_bytes(group: FileGroup) -> int:
+    return max((sum(file.size_bytes for file in found.files) for found in group.slices), default=0)

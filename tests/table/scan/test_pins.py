@@ -8,13 +8,14 @@ from engine import Engine, rows
 from snapshots import base_files
 from structlog.testing import capture_logs
 
-from hudistream import HudiTable
+from hudistream import ArrowSink, HudiTable
 from table import CleanSettings, InvalidConfigError, clock
 from table.scan import pinned
 from table.scan.pinned import plan_pinned
 from table.services.clean.clean import carry_out_cleans, schedule_clean
 from table.services.clean.judgement import judge_files
 from table.storage.interface import FileInfo
+from table.timeline.instant import Action
 from table.timeline.pins import PINS_FOLDER, Pin, fresh_pin, load_live_pins, parse_pin, sort_pins, write_pin
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
@@ -251,3 +252,25 @@ def test_a_table_without_pins_is_looked_at_and_no_more(path):
     table = HudiTable.open(path)
     assert load_live_pins(table.storage) == ()
     assert not os.path.exists(os.path.join(path, PINS_FOLDER))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_pin_keeps_its_files_while_rows_are_deleted_and_files_become_smaller(path, table_type):
+    """With the default share of bytes: the version that the reader needs is larger than each later one."""
+    options = {
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.clean.async": "false",
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "1",
+    }
+    keys = [f"k{number}" for number in range(500)]
+    with ArrowSink(path, options, key="id", order_by="ts") as sink:
+        sink.write(pa.table({"id": keys, "ts": range(500), "v": [f"value {number}" for number in range(500)]}))
+        parts = HudiTable.open(path).scan().splits()
+        for number in range(6):
+            sink.delete([f"k{number}"])
+    table = HudiTable.open(path)
+    assert table.load_timeline().completed_of(Action.CLEAN)
+    assert sorted(key for part in parts for key in part.to_arrow().column("id").to_pylist()) == sorted(keys)
+    assert table.scan().count() == 494

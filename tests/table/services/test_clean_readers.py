@@ -3,7 +3,7 @@
 import pytest
 
 from table.services.clean.plan import FileFate, Lifetime, lifetimes
-from table.services.clean.readers import HeldPartitions, ReaderNeeds, current_bytes_of, hold_for_readers
+from table.services.clean.readers import HeldPartitions, ReaderNeeds, bytes_of, hold_for_readers
 from table.view.file_group import BaseFile, FileGroup, FileSlice, LogFile
 
 
@@ -71,17 +71,19 @@ def fates(*digits):
 ])  # fmt: skip
 def test_what_stays_for_readers(pins, recent, share, kept):
     needs = ReaderNeeds(tuple(at(one) for one in pins), at(recent) if recent else None, share)
-    judged = hold_for_readers(fates(1, 3, 5), needs, current_bytes=100)
+    judged = hold_for_readers(fates(1, 3, 5), needs, partition_bytes=100)
     assert [int(fate.file.instant_time[0]) for fate in judged if not fate.deleted] == kept
     assert all(fate.is_held == (fate.rule != "policy") for fate in judged)
 
 
-def test_a_share_is_one_of_what_is_current_or_of_what_one_commit_replaced():
+def test_a_share_is_one_of_the_largest_versions_or_of_what_one_commit_replaced():
     live = [group(1, 2, size=10), group(3, size=5, file_id="g-0")]
     replaced = [(group(1, size=50, file_id=f"h{n}-0"), at(8)) for n in range(2)] + [(group(1, size=70), at(9))]
-    assert current_bytes_of(live, []) == 15
-    assert current_bytes_of(live, replaced) == 100
-    assert current_bytes_of([], []) == 0
+    assert bytes_of(live, []) == 15
+    shrunk = FileGroup("p", "f-0", (group(2, size=90).slices[0], group(1, size=100).slices[0]))
+    assert bytes_of([shrunk], []) == 100  # rows were deleted since
+    assert bytes_of(live, replaced) == 100
+    assert bytes_of([], []) == 0
 
 
 def test_a_partition_is_passed_over_until_something_can_go():

@@ -16,7 +16,7 @@ from table.cli.arguments import (
 )
 from table.cli.grid import grid_lines
 from table.cli.output import plural, say, say_json
-from table.errors import CorruptFileError, StorageError, TableNotFoundError
+from table.errors import CorruptFileError, StorageError, TableNotFoundError, UnsupportedTableError
 from table.inspect.glance_rows import COLUMNS, NUMBERS, Glance, row_of
 from table.inspect.health import load_health
 from table.inspect.health_facts import Code, Health, HealthFinding, Verdict
@@ -52,7 +52,7 @@ def _health(given: argparse.Namespace) -> int:
         if not glances:
             raise
         return _say_all(folder.base_uri, glances, as_json=given.format == "json")
-    except (CorruptFileError, StorageError) as error:  # readers fail, too
+    except (CorruptFileError, StorageError, UnsupportedTableError) as error:  # readers fail, too
         if given.format == "json":
             findings = _findings_as_json([HealthFinding(Verdict.BROKEN, Code.UNREADABLE, str(error))])
             say_json({"verdict": Verdict.BROKEN.name.lower(), "path": given.path, "findings": findings})

@@ -232,6 +232,9 @@ def _compact(given: argparse.Namespace) -> int:
     return 0
 
 
+_NOTHING = "nothing to cluster: no partition path has small file groups to put together, or rows to sort"
+
+
 def _cluster(given: argparse.Namespace) -> int:
     table, options = open_table(given), load_options(given)
     base_file, life, lock = options.file_settings, options.heartbeat, options.lock
@@ -244,11 +247,11 @@ def _cluster(given: argparse.Namespace) -> int:
         settings = replace(options.clustering, **{name: value for name, value in chosen.items() if value is not None})
         if given.schedule_only:
             requested = schedule(table, settings, life, shared=shared, lock=lock)
-            say(["nothing to cluster" if requested is None else f"requested clustering {requested.time}"])
+            say([_NOTHING if requested is None else f"requested clustering {requested.time}"])
             return 0
         done = cluster(table, settings, base_file, life, shared=shared, lock=lock)
         found = [] if done is None else [done]
-    say([_clustered(one) for one in found] or ["nothing to cluster"])
+    say([_clustered(one) for one in found] or [_NOTHING])
     return 0
 
 

@@ -11,7 +11,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Declares the commands."""
     for name, versions, summary in (
         ("upgrade", (8, 9), "give a table a later version; engines that read version 6 alone read it no more"),
-        ("downgrade", (6, 8), "give a table an earlier version"),
+        ("downgrade", (6, 8, 9), "give a table an earlier version"),
     ):
         command = add_command(
             commands, name, summary, [f"hudistream {name} /data/lake/events --to {versions[0]}"], _convert

@@ -1,8 +1,10 @@
 """The health of a table: the facts that an operator needs at a glance, and a verdict. Reads no data file."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from table import clock
+from table.config.readable import check_can_read
 from table.hudi_table import HudiTable
 from table.inspect.health_facts import Backlog, Health, PendingInstant
 from table.inspect.judge_health import judged
@@ -34,8 +36,9 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None) -> Healt
         The facts, with findings.
 
     Raises:
-        HudiError: the timeline or a folder cannot be read.
+        HudiError: the timeline or a folder cannot be read, or the table has a version that is not read here.
     """
+    check_can_read(table.config)
     settings = settings or load_settings(table.storage)
     snapshot = Snapshot.load(table)
     timeline = snapshot.timeline
@@ -55,6 +58,7 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None) -> Healt
         describe_holder(held_by) if held_by is not None else None,
         holder.is_alive if held_by is not None else None,
         *_count_files(groups, settings.sizes.small_file_limit_bytes),
+        small_beside=_count_beside(groups, settings.sizes.small_file_limit_bytes),
         backlog=_find_backlog(snapshot, groups),
         pending=tuple(
             PendingInstant(one.instant.time, one.instant.action.value, _age_s(one.instant.time, table), str(one))
@@ -103,6 +107,13 @@ def _count_files(groups: Sequence[FileGroup], small_bytes: int) -> tuple[int, in
     sizes = [base.size_bytes for base in bases if base is not None]
     logs = [log.size_bytes for group in groups for log in group.merged_slice.log_files]
     return len(sizes), sum(sizes), sum(size < small_bytes for size in sizes), len(logs), sum(logs)
+
+
+def _count_beside(groups: Sequence[FileGroup], small_bytes: int) -> int:
+    """Small base files that share their partition path with another one."""
+    bases = [group.latest_base_file for group in groups]
+    counts = Counter(base.partition_path for base in bases if base is not None and base.size_bytes < small_bytes)
+    return sum(count for count in counts.values() if count > 1)
 
 
 def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup]) -> Backlog:

@@ -107,6 +107,7 @@ class Health(ShownInNotebooks):
         live_files: base files that a snapshot reader opens.
         live_bytes: size of these files.
         small_files: live base files below ``hoodie.parquet.small.file.limit``.
+        small_beside: those of them that have another one in their partition path.
         log_files: log files on top of the live base files.
         log_bytes: size of these log files.
         backlog: outstanding work of the services.
@@ -152,6 +153,7 @@ class Health(ShownInNotebooks):
     metadata_table: str = ""
     free_bytes: int | None = None
     batch_bytes: int = 0
+    small_beside: int = 0
     not_writable: str = ""
     is_read_only: bool = False
     judged_as: str = ""

@@ -129,8 +129,14 @@ def _small(facts: Health) -> Iterable[HealthFinding]:
     if facts.live_files > _FEW_FILES and facts.small_files > _SMALL_SHARE * facts.live_files:
         yield _look(
             Code.SMALL_FILES,
-            f"{facts.small_files} of {facts.live_files} live files are small: `hudistream cluster` puts those of a "
-            "partition path together; fewer paths, fewer buckets or less frequent batches make larger ones",
+            f"{facts.small_files} of {facts.live_files} live files are small: "
+            + (
+                f"{facts.small_beside} lie beside others in their partition paths, and `hudistream cluster` puts those "
+                "together; fewer paths, fewer buckets or less frequent batches make larger ones"
+                if facts.small_beside
+                else "each is the only small one of its partition path, so that no clustering helps; fewer paths or "
+                "less frequent batches make larger ones"
+            ),
         )
 
 

@@ -284,8 +284,8 @@ def _check_bounds(
         first, newest = min(visible.values()), max(visible.values())
     if time < first:
         raise InvalidConfigError(
-            f"{asked} lies before the first active commit: ask for a time from {first} to {newest}; earlier "
-            "commits were archived, and their files may have been cleaned"
+            f"{asked} lies before the first active commit: ask for a time from {first} to {newest}; the table began "
+            "then, or earlier commits were archived, and their files may have been cleaned"
         )
     seen = max(commit for commit in committed or timeline.committed_times if commit <= time)
     kept = (known or _Kept(snapshot)).first()

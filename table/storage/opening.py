@@ -55,12 +55,13 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     given = {**fsspec.config.conf.get(protocol, {}), **(options or {})}
     try:
         fs = open_backend(protocol, given)
-    except (ValueError, ImportError) as error:
+    except (ValueError, ImportError, OSError) as error:  # OSError: a backend that needs a library, as of hdfs
         extra = OF_PROTOCOL.get(protocol)
         if extra is not None and isinstance(error, ImportError):
             raise InvalidConfigError(f"{needs_extra(f'the path {text!r}', extra)} ({error})") from error
         raise InvalidConfigError(
-            f"nothing here can open {text!r}: {error}; install the fsspec backend of the scheme {scheme!r}"
+            f"nothing here can open {text!r}: {str(error).splitlines()[0]}; supported are local folders, s3://, gs:// "
+            f"and abfss://, and another scheme where its fsspec backend works: install that of {scheme!r}"
         ) from error
     root = fs._strip_protocol(  # noqa: SLF001
         text.replace(f"{scheme}://", f"{protocol}://", 1)

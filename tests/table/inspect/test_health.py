@@ -5,17 +5,20 @@ import os
 import shutil
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from command_line import said
 from engine import Engine, leave_a_dead_batch, rows
 
-from hudistream import HudiTable
+from hudistream import ArrowSink, HudiTable
 from table import clock
-from table.config.table_config import PROPERTIES_FILE
+from table.cli.main import main
+from table.config.table_config import PROPERTIES_FILE, update_properties
 from table.inspect.health import load_health, rows_per_minute
 from table.inspect.health_facts import Verdict
 from table.inspect.overview import CommitFigures
 from table.options.groups import CleanSettings
+from table.services.kept_settings import KeptSettings
 from table.timeline.instant import Action, State
 from table.timeline.layout import name_instant
 
@@ -70,6 +73,27 @@ def test_the_command_carries_the_verdict_as_its_exit_code(path, capsys):
     assert text.splitlines()[0].startswith(f"WELL: {path}")
     assert max(map(len, text.replace(path, "").splitlines())) <= 80
     assert json.loads(said(capsys, "health", path, "--format", "json"))["verdict"] == "well"
+
+
+def test_a_table_of_a_version_that_nobody_here_reads_is_broken_with_the_way_back(path, capsys):
+    storage = HudiTable.open(path).storage
+    update_properties(storage, {"hoodie.table.version": "10", "hoodie.timeline.layout.version": "2"})
+    text = said(capsys, "health", path, code=2)
+    assert text.startswith("BROKEN")
+    assert "downgrade table --toVersion 9" in text
+    found = json.loads(said(capsys, "health", path, "--format", "json", code=2))
+    assert [one["code"] for one in found["findings"]] == ["unreadable"]
+    assert main(["downgrade", path, "--to", "9"]) == 1
+    assert "downgrade table --toVersion 9" in capsys.readouterr().err
+
+
+def test_small_files_that_a_clustering_would_put_together_are_counted(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, {"hoodie.parquet.small.file.limit": "0"}, key="id", partition_by="p") as sink:
+        for number, where in enumerate(("a", "a", "a", "b")):
+            sink.write(pa.table({"id": [number], "p": [where]}), operation="insert")
+    found = load_health(HudiTable.open(path), KeptSettings())
+    assert (found.small_files, found.small_beside) == (4, 3)
 
 
 def test_a_dead_writer_and_a_missing_file_are_told(path, capsys):

@@ -225,3 +225,15 @@ def test_no_text_of_anything_that_holds_a_storage_shows_its_secrets():
         for text in (repr(holder), str(holder), f"{holder}"):
             assert "S3CR3T" not in text
             assert "AKIA" not in text
+
+
+def test_a_backend_that_needs_a_library_is_named_in_one_line(monkeypatch):
+    def fails(*_):
+        raise OSError("Unable to load libhdfs\nand a hundred lines")
+
+    monkeypatch.setattr("table.storage.opening.open_backend", fails)
+    with pytest.raises(
+        InvalidConfigError, match=r"can open 'hdfs://a/b': Unable to load libhdfs; supported are"
+    ) as error:
+        open_storage("hdfs://a/b")
+    assert "\n" not in str(error.value)

@@ -236,9 +236,10 @@ def _examine_probes(facts: Health) -> list[Finding]:
 def _examine_readers(facts: Health, config: TableConfig) -> list[Finding]:
     logs = f", {facts.log_files} of them log files" if facts.log_files else ""
     is_first = config.version == TABLE_VERSION
-    readers = "tested readers: Hudi 1.0.2 and hudi-rs 0.5; others that read tables of version 6 should, too"
+    readers = "Hudi, hudi-rs, Trino, Athena and others read version 6; docs/guides/engines.md says which were tried"
     if not is_first:
-        readers = f"readers of version {config.version} are Hudi 1.x and hudi-rs; other engines read version 6 alone"
+        since = "1.0" if config.version == 8 else "1.1"
+        readers = f"Hudi from {since} on and hudi-rs read version {config.version}; other engines read version 6 alone"
     findings = [
         Finding(
             "ok", f"{facts.live_files + facts.log_files} live files{logs}, {facts.live_bytes + facts.log_bytes} bytes"

@@ -92,14 +92,16 @@ def get_logger(name: str) -> EventLogger:
 
 
 @contextmanager
-def logging_to_stderr(level: int) -> Iterator[None]:
+def logging_to_stderr(level: int, without: frozenset[str] = frozenset()) -> Iterator[None]:
     """Lets a command write its log to standard error, from a level on; afterwards everything is as it was.
 
     Args:
         level: of `logging`.
+        without: events that are left out: the command says the same itself.
     """
     logger = logging.getLogger(ROOT)
     handler, before, propagated = _StderrHandler(), logger.level, logger.propagate
+    handler.addFilter(lambda record: getattr(record, FIELDS, {}).get("event") not in without)
     logger.addHandler(handler)
     logger.setLevel(level)
     logger.propagate = False

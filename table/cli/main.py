@@ -143,7 +143,8 @@ def main(arguments: Sequence[str] | None = None, more: Sequence[MoreCommands] = 
         complain(needs_extra("the command hudistream", "cli"))
         return 1
     try:
-        with logging_to_stderr(logging.DEBUG if given.verbose else logging.WARNING):
+        # the error is the command's own, and is printed below
+        with logging_to_stderr(logging.DEBUG if given.verbose else logging.WARNING, frozenset({"batch_failed"})):
             code = run_patiently(given)
     except OutputClosedError:
         drop_output()

@@ -113,3 +113,14 @@ def test_a_delete_cleans_nothing_that_the_stream_retains(path):
     assert Action.CLEAN not in actions
     assert main(["delete", path, "--where", "id=c", "--set", "hoodie.table.services.enabled=true"]) == 0
     assert Action.CLEAN in {instant.action for instant in HudiTable.open(path).load_timeline()}
+
+
+@pytest.mark.parametrize("command", ["delete", "erase"])
+def test_a_command_beside_a_stream_is_refused_once(tmp_path, capfd, command):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id") as sink:
+        sink.write(pa.table({"id": ["a", "b"]}))
+        capfd.readouterr()
+        assert main([command, path, "--where", "id=a"]) == 1
+    assert capfd.readouterr().err.count("is being written by a live writer") == 1
+    assert read_table(path).num_rows == 2

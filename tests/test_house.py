@@ -5,6 +5,8 @@ import pickle
 import re
 from pathlib import Path
 
+from mutants import MUTANTS
+
 from table import errors
 
 ROOT = Path(__file__).parent.parent
@@ -183,3 +185,8 @@ def test_no_test_is_imported():
     imports = {path.name: re.findall(r"^ *(?:from|import) .*$", path.read_text(), re.MULTILINE) for path in TESTS}
     found = [(test, line) for test, lines in imports.items() for line in lines if tests & {*re.findall(r"\w+", line)}]
     assert found == [], "move what is shared to tests/support"
+
+
+def test_each_mutant_finds_its_text():
+    """A text that was changed takes its mutant along: else nobody knows any more that a test finds the fault."""
+    assert [one.name for one in MUTANTS if Path(one.file).read_text().count(one.old) != 1] == []

@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "half a record index is taken for a whole one", "table/metadata_table/metadata_table.py",
-        "    if said:", "    if False:", ("tests/table/metadata_table/test_read_record_index.py",),
+        "    if differing:", "    if False:", ("tests/table/metadata_table/test_read_record_index.py",),
     ),
     Mutant(
         "a record index whose file groups lack their first file is taken for a whole one",
@@ -253,7 +253,7 @@ MUTANTS = (
     ),
     Mutant(
         "of two records of a key the older one is left", "table/metadata_table/known_layers.py",
-        "left[:-1] &= pc.not_equal(every[:-1], every[1:])", "left[1:] &= pc.not_equal(every[:-1], every[1:])",
+        "stays[:-1] &= pc.not_equal(every[:-1], every[1:])", "stays[1:] &= pc.not_equal(every[:-1], every[1:])",
         (_FOUND_KEYS,),
     ),
     Mutant(

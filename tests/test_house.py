@@ -189,4 +189,4 @@ def test_no_test_is_imported():
 
 def test_each_mutant_finds_its_text():
     """A text that was changed takes its mutant along: else nobody knows any more that a test finds the fault."""
-    assert [one.name for one in MUTANTS if Path(one.file).read_text().count(one.old) != 1] == []
+    assert [one.name for one in MUTANTS if ROOT.joinpath(one.file).read_text().count(one.old) != 1] == []

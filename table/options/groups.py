@@ -226,7 +226,7 @@ class CleanSettings(Settings):
         grace_ms: versions stay so long after the commit that superseded them, in milliseconds, whatever the policy
             says, for readers of other engines; 0: no such rule, as in Hudi.
         readers_share: what stays for readers alone (the grace period, and the pins of our own) takes at most this many
-            bytes per byte of the current versions in its partition.
+            bytes per byte of the largest version of each file group in its partition.
         most_share: a plan that would delete a greater share of the table's bytes is refused; None: no bound.
         most_commits: commits by which one clean moves on from where the last one ended, at most, with the policies that
             know commits; None: no bound.

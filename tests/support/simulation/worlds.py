@@ -104,6 +104,10 @@ def choose_luck(world):
     return luck
 
 
+# the calls that delete what is left of a metadata table
+DELETION = ("delete .hoodie/metadata", "list .hoodie/metadata")
+
+
 class Faults:
     """Kills and pauses processes at points.
 
@@ -286,7 +290,8 @@ class SlowCommands:
 def build_converted(seed):
     """A world of streams whose table gets the other version again and again, while its queries rest.
 
-    Commands that convert stand still, some before the switch, and streams take the table over from them.
+    Commands that convert stand still, some before the switch, and streams take the table over from them. No stream
+    stands still while it deletes what is left of a metadata table (open in docs/concepts/safety.md).
     """
     world = World(seed)
     r = world.random
@@ -298,7 +303,8 @@ def build_converted(seed):
     luck.rests = r.choice((0.2, 0.5))
     luck.longest_pause_ms = r.choice((1_500, 4_000))
     luck.stop_shell = r.choice((0.0, 0.005))
-    world.faults += [Faults(luck), SlowCommands(luck, ".hoodie/hoodie.properties", r.choice((0.1, 0.4)))]
+    slow = SlowCommands(luck, ".hoodie/hoodie.properties", r.choice((0.1, 0.4)))
+    world.faults += [Faults(luck, never=DELETION), slow]
     options = {
         "hoodie.datasource.write.operation": "upsert",
         "hoodie.metadata.enable": r.choice(("true", "false")),
@@ -866,10 +872,9 @@ def build_dropped(seed):
     world, truth = build_listed(seed, has_statistics=True, has_record_index=True, stream=ChangingIndexes)
     slow = Luck(world, pause=0.0005, longest_pause_ms=6_000, focus=world.random.choice(("metadata", "properties")))
     truth.may_lack_lists = True
-    deletion = ("delete .hoodie/metadata", "list .hoodie/metadata")
     for one in world.faults:
-        one.never = deletion
-    world.faults.append(Faults(slow, 12, ("driver",), deletion))
+        one.never = DELETION
+    world.faults.append(Faults(slow, 12, ("driver",), DELETION))
     return world, truth
 
 

@@ -1,15 +1,38 @@
 """A server that speaks S3, in this process."""
 
+import functools
+import threading
 import urllib.request
 from contextlib import contextmanager
 
 from needs import require
+
+_ONE_PUT = threading.Lock()
+
+
+def _put_one_at_a_time():
+    """Makes conditional writes of moto's server as exclusive as those of S3.
+
+    It looks for the object and stores it in two steps, in a thread for each request.
+    """
+    responses = require("moto.s3.responses").S3Response
+    put = responses.put_object
+    if hasattr(put, "__wrapped__"):
+        return
+
+    @functools.wraps(put)
+    def alone(self):
+        with _ONE_PUT:
+            return put(self)
+
+    responses.put_object = alone
 
 
 @contextmanager
 def serve_s3():
     """Yields the address of a server with an empty bucket `lake` and nothing else: moto's servers share their state."""
     server = require("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    _put_one_at_a_time()
     server.start()
     host, port = server.get_host_and_port()
     address = f"http://{host}:{port}"

@@ -19,8 +19,8 @@ _REMEDY = (
     "install the hudistream of the driver on every node, send a packed environment along (spark-submit --archives), or "
     "point PYSPARK_PYTHON (spark.pyspark.python) to a Python that has it; nothing became visible"
 )
-MISSING = "the Python {python} of Spark's worker on {host} lacks the module {module!r}: " + _REMEDY
-MISSING_SOMEWHERE = "the Python of a worker of Spark{where} lacks the module {module!r}: " + _REMEDY
+MISSING = "the Python {python} of Spark's worker on {host} does not have the module {module!r}: " + _REMEDY
+MISSING_SOMEWHERE = "the Python of a worker of Spark{where} does not have the module {module!r}: " + _REMEDY
 DIFFERS = (
     "the Python {python} of Spark's worker on {host} has hudistream {found}, and the driver has {version}: install the "
     "same version on every node; nothing became visible"

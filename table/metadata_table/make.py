@@ -116,7 +116,7 @@ def make_lists(
         if _has_begun(timeline, load_timeline(storage, timeline.layout)):
             withdraw_change(storage)
             return _not_made(storage, config, "another action began meanwhile")
-        holding.confirm()  # whoever has taken the table over may have made a metadata table
+        holding.confirm()  # another writer that took the table over may have made a metadata table
     if remains:
         delete_metadata_folder(storage)
     _write(storage, config, timeline, indexes)

@@ -59,8 +59,9 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
         extra = OF_PROTOCOL.get(protocol)
         if extra is not None and isinstance(error, ImportError):
             raise InvalidConfigError(f"{needs_extra(f'the path {text!r}', extra)} ({error})") from error
+        first = next(iter(str(error).splitlines()), type(error).__name__)
         raise InvalidConfigError(
-            f"nothing here can open {text!r}: {str(error).splitlines()[0]}; supported are local folders, s3://, gs:// "
+            f"nothing here can open {text!r}: {first}; supported are local folders, s3://, gs:// "
             f"and abfss://, and another scheme where its fsspec backend works: install that of {scheme!r}"
         ) from error
     root = fs._strip_protocol(  # noqa: SLF001

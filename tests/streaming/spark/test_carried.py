@@ -56,7 +56,7 @@ def test_a_node_without_the_package_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", bare)
     failed = failure_of(task)
     assert isinstance(failed, InvalidConfigError)
-    assert f"worker on {socket.gethostname()} lacks the module 'table.version'" in str(failed)
+    assert f"worker on {socket.gethostname()} does not have the module 'table.version'" in str(failed)
 
 
 def test_the_function_can_be_unpickled_where_the_package_is_not(tmp_path):
@@ -76,4 +76,4 @@ except RuntimeError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
-    assert "lacks the module 'table'" in done.stdout, done
+    assert "does not have the module 'table'" in done.stdout, done

@@ -337,7 +337,7 @@ FIT = {"host": "a", "python": "3.11.7", "hudistream": "1", "query_id": None}
         ([FIT, {**FIT, "host": "b", "hudistream": "0.9"}], "worker on b has hudistream 0.9, and the driver has 1"),
         (
             [FIT, {"host": "c", "python": "3.9.1", "missing": "streaming"}],
-            "the Python 3.9.1 of Spark's worker on c lacks the module 'streaming': install",
+            "the Python 3.9.1 of Spark's worker on c does not have the module 'streaming': install",
         ),
         (
             [FIT, {**FIT, "host": "d", "store": "no answer"}],
@@ -382,7 +382,7 @@ def test_workers_without_pyarrow_are_diagnosed_before_anything_is_requested(tmp_
         [sys.executable, str(script)], env=env, capture_output=True, text=True, check=False, timeout=120
     )
     said = done.stdout
-    assert re.search(r"Spark's worker on \S+ lacks the module '(pyarrow|streaming)'", said), done.stderr[-2000:]
+    assert re.search(r"Spark's worker on \S+ does not have the module '(pyarrow|streaming)'", said), done.stderr[-2000:]
     assert not (tmp_path / "t").exists()
 
 

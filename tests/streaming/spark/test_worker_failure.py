@@ -16,10 +16,13 @@ ABORTED = (
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        ("ModuleNotFoundError: No module named 'pyarrow'", "a worker of Spark lacks the module 'pyarrow'"),
-        ("ModuleNotFoundError: No module named 'streaming.task.append'", "lacks the module 'streaming'"),
-        (f"{ABORTED}ModuleNotFoundError: No module named 'pyarrow'", "of Spark on node-7 lacks the module 'pyarrow'"),
-        ("PyArrow >= 4.0.0 must be installed", "lacks the module 'pyarrow'"),
+        ("ModuleNotFoundError: No module named 'pyarrow'", "a worker of Spark does not have the module 'pyarrow'"),
+        ("ModuleNotFoundError: No module named 'streaming.task.append'", "does not have the module 'streaming'"),
+        (
+            f"{ABORTED}ModuleNotFoundError: No module named 'pyarrow'",
+            "of Spark on node-7 does not have the module 'pyarrow'",
+        ),
+        ("PyArrow >= 4.0.0 must be installed", "does not have the module 'pyarrow'"),
     ],
 )
 def test_a_module_that_is_missing_is_named(message, said):

@@ -53,7 +53,7 @@ def _no_log():
 # 18, 36, 59, 67: rows of live commits were deleted, or a batch was opened again after its rollback
 # 28: a forked child joined the writers with the identity of its parent, whose rows it took for leftovers of its own
 # 7147: a compaction ended while a process stood still before it named the metadata table that it had made
-MORE = 20
+MORE = 5
 V8, CHANGES = {"version": "8"}, {"version": "6", "has_change_files": True}
 KINDS = {
     "one writer": (worlds.build, 2, (*range(4), 100663, 100693, 101126), {}),

@@ -31,13 +31,18 @@ class Holding(Protocol):
         """Raises a CommitConflictError if another writer has taken the table over."""
 
 
-def mark_change(storage: Storage, holding: Holding) -> TableConfig:
+def mark_change(storage: Storage, holding: Holding, beside: Mapping[str, str] | None = None) -> TableConfig:
     """Announces a change of the properties. Returns the properties.
+
+    Args:
+        storage: of the table.
+        holding: how the caller holds the table.
+        beside: keys and values that change with the announcement.
 
     Raises:
         CommitConflictError: another writer has taken the table over.
     """
-    marked = update_properties(storage, {MARK: holding.owner})
+    marked = update_properties(storage, {MARK: holding.owner, **(beside or {})})
     holding.confirm()
     return marked
 

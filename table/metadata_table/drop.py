@@ -1,7 +1,13 @@
 """Drops Hudi's metadata table: if a writer does not update it, it hides rows (HoodieTable.maybeDeleteMetadataTable).
 
 Property first, folder second: a reader that still sees the property finds the folder.
+
+What is deleted was listed before the property was cleared, or before the caller looked at its lease. So a process that
+stands still before the deletion deletes no list of a metadata table that others make meanwhile: its files have names of
+their own (`table.metadata_table.numbering`). It may delete its properties, and readers then take it for none.
 """
+
+from collections.abc import Collection
 
 from table.config.table_config import PROPERTIES_FILE, TableConfig, load_table_config, update_properties
 from table.config.writable import check_version_written
@@ -29,31 +35,43 @@ def drop_metadata_table(storage: Storage, config: TableConfig) -> TableConfig:
     if not config.metadata_indexes:
         return config
     check_version_written(config, "drop the metadata table of")
+    names = list_metadata_files(storage)
     changes = {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
     changed = update_properties(storage, changes)
-    now = made_since(storage, config.metadata_indexes)
+    now = _made_since(storage, config.metadata_indexes)
     if now is not None:
         return now
-    delete_metadata_folder(storage)
-    now = made_since(storage, config.metadata_indexes)
-    if now is not None:  # files of the new one may have been deleted
+    delete_metadata_files(storage, names)
+    now = _made_since(storage, config.metadata_indexes)
+    if now is not None:  # its properties may have been deleted
         return drop_metadata_table(storage, now)
     log.warning("metadata_table_dropped", table=storage.base_uri, partitions=config.metadata_partitions)
     return changed
 
 
-def delete_metadata_folder(storage: Storage) -> None:
-    """Deletes the files of the metadata table, its properties first: readers take what is left for none.
+def list_metadata_files(storage: Storage, index: str = "") -> frozenset[str]:
+    """The names of the files of the metadata table, relative to its folder.
 
-    And once more at the end: if this process stood still meanwhile, it may have deleted files of a new one.
+    Args:
+        storage: of the table.
+        index: only those of this index; empty: all.
     """
-    properties = join(METADATA_FOLDER, PROPERTIES_FILE)
-    storage.delete_metafile(properties)
-    storage.delete_metafolder(METADATA_FOLDER)
-    storage.delete_metafile(properties)
+    return frozenset(join(index, name) for name in storage.list_tree(join(METADATA_FOLDER, index)))
 
 
-def made_since(storage: Storage, indexes: frozenset[str]) -> TableConfig | None:
+def delete_metadata_files(storage: Storage, names: Collection[str]) -> None:
+    """Deletes files of the metadata table. Its properties go first: readers take what is left for none.
+
+    Args:
+        storage: of the table.
+        names: of `list_metadata_files`, before the caller's last look at what it holds.
+    """
+    if PROPERTIES_FILE in names:
+        storage.delete_metafile(join(METADATA_FOLDER, PROPERTIES_FILE))
+    storage.delete_metafiles(METADATA_FOLDER, sorted({*names} - {PROPERTIES_FILE}))
+
+
+def _made_since(storage: Storage, indexes: frozenset[str]) -> TableConfig | None:
     """The table's properties if they name one of some indexes that were just dropped; else None.
 
     This process stood still in that case, and another one has made the index anew.

@@ -30,7 +30,7 @@ from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.files.names import LogFileName, log_write_token, may_be_of_instant
 from table.log import get_logger
 from table.metadata_table.changes import FileChanges
-from table.metadata_table.drop import drop_metadata_table, made_since
+from table.metadata_table.drop import delete_metadata_files, drop_metadata_table, list_metadata_files
 from table.metadata_table.file_lists import first_known
 from table.metadata_table.file_ranges import read_ranges
 from table.metadata_table.index_definitions import check_is_global, define_statistics, load_statistics
@@ -230,14 +230,11 @@ def drop_indexes(storage: Storage, config: TableConfig, indexes: frozenset[str],
         The changed properties.
     """
     dropped = config.metadata_indexes & indexes
+    names = frozenset[str]().union(*(list_metadata_files(storage, name) for name in dropped))
     changed = update_properties(storage, partial(_without_indexes, dropped=dropped))
     if not storage.exists(join(METADATA_FOLDER, PROPERTIES_FILE)):  # another process dropped it meanwhile
         changed = update_properties(storage, {"hoodie.table.metadata.partitions": ""})
-    for name in sorted(dropped):
-        storage.delete_metafolder(join(METADATA_FOLDER, name))
-    now = made_since(storage, dropped)
-    if now is not None:  # files of the new one may have been deleted
-        changed = drop_metadata_table(storage, now)
+    delete_metadata_files(storage, names)
     log.warning("metadata_indexes_dropped", table=storage.base_uri, indexes=sorted(dropped), why=why)
     return changed
 

@@ -32,13 +32,19 @@ from table.files.partition_metadata import create_partition_metadata
 from table.log import get_logger
 from table.metadata_table.changes import check_paths
 from table.metadata_table.compact import records_of_lists
-from table.metadata_table.drop import delete_metadata_folder, drop_metadata_table, drop_present_metadata_table
+from table.metadata_table.drop import (
+    delete_metadata_files,
+    drop_metadata_table,
+    drop_present_metadata_table,
+    list_metadata_files,
+)
 from table.metadata_table.groups import EMPTY_DELETE_BLOCK
 from table.metadata_table.index_definitions import DEFINITIONS_FILE, define_record_index, define_statistics
 from table.metadata_table.index_keys import file_id_of
 from table.metadata_table.make_record_index import GroupKeys, make_record_index
 from table.metadata_table.make_statistics import Records, make_statistics
-from table.metadata_table.metadata_table import MADE, METADATA_FOLDER, GroupKey, token_of_group
+from table.metadata_table.metadata_table import METADATA_FOLDER, GroupKey, token_of_group
+from table.metadata_table.numbering import COUNT, count_made, first_time
 from table.metadata_table.record_codec import schema_of
 from table.metadata_table.records import ALL_PARTITIONS, key_of
 from table.metadata_table.statistics import Statistics, indexed_columns
@@ -47,13 +53,11 @@ from table.storage.interface import FileInfo, Storage, join
 from table.storage.subfolder import Subfolder
 from table.timeline.active_timeline import begin_instant, create_settled, load_timeline
 from table.timeline.instant import Action, State
-from table.timeline.layout import TimelineLayout, layout_of, name_instant
+from table.timeline.layout import layout_of, name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, committed_instants, parse_data_files
 from table.view.listing import Listing
-
-_LAYOUT_1_SUFFIX = "010"
 
 log = get_logger("hudistream.metadata_table")
 
@@ -110,17 +114,18 @@ def make_lists(
         return _not_made(storage, config, str(error))
     listed = {path: sizes for path, sizes in files.items() if sizes}
     indexes, kept = _make_indexes(storage, config, wanted, timeline, listed)
-    remains = storage.list_dir(METADATA_FOLDER)
+    number = count_made(storage) + 1
+    remains = list_metadata_files(storage)
     if holding is not None:
-        mark_change(storage, holding)
+        mark_change(storage, holding, {COUNT: str(number)})
         if _has_begun(timeline, load_timeline(storage, timeline.layout)):
             withdraw_change(storage)
             return _not_made(storage, config, "another action began meanwhile")
         holding.confirm()  # another writer that took the table over may have made a metadata table
     if remains:
-        delete_metadata_folder(storage)
-    _write(storage, config, timeline, indexes)
-    properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
+        delete_metadata_files(storage, remains)
+    _write(storage, config, timeline, indexes, number)
+    properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes)), COUNT: str(number)}
     if kept is not None:
         define_statistics(storage, kept, kept.columns)
         properties["hoodie.table.index.defs.path"] = DEFINITIONS_FILE
@@ -224,15 +229,21 @@ def _visible(path: str, entries: Iterable[FileInfo], committed: CommittedInstant
     }
 
 
-def _write(storage: Storage, config: TableConfig, timeline: Timeline, indexes: Mapping[str, list[Records]]) -> None:
-    """Writes the metadata table: each index with an instant of its own, as Hudi does."""
+def _write(
+    storage: Storage, config: TableConfig, timeline: Timeline, indexes: Mapping[str, list[Records]], count: int
+) -> None:
+    """Writes the metadata table: each index with an instant of its own, as Hudi does.
+
+    Args:
+        count: how many metadata tables of the table were begun, with this one.
+    """
     own = Subfolder(storage, METADATA_FOLDER)
     properties = metadata_properties(config)
     made = config_from_properties(properties)
     layout = layout_of(made.layout_version, made.timeline_folder)
     own.make_dir(layout.open_archive(own, made.archive_folder).folder)
     create_settled(own, PROPERTIES_FILE, format_properties(properties, clock.now_ms()))
-    first, done = first_time(layout, timeline), timeline.last_time
+    first, done = first_time(layout, timeline, count), timeline.last_time
     for number, index in enumerate(sorted(indexes, key=lambda name: (name != FILES, name))):
         time = f"{first[:-1]}{number}"
         create_partition_metadata(own, index, time)
@@ -269,17 +280,6 @@ def _write_group(
         file_id, join(index, name), index, num_writes=len(records), num_inserts=len(records),
         total_write_bytes=len(data), file_size_bytes=len(data),
     )  # fmt: skip
-
-
-def first_time(layout: TimelineLayout, timeline: Timeline) -> str:
-    """The time of the instant that makes the lists of files (HoodieBackedTableMetadataWriter, pure).
-
-    Layout 2 has a completion time to say which writes the lists contain. In layout 1 the time says it.
-    """
-    if layout.names.hold_completion:
-        return MADE + "000"
-    writes = timeline.completed_writes
-    return (writes[-1].time if writes else MADE) + _LAYOUT_1_SUFFIX
 
 
 def metadata_properties(config: TableConfig) -> dict[str, str]:

@@ -9,7 +9,7 @@ import errno
 import posixpath
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -217,8 +217,17 @@ class Storage(VersionedFiles, ABC):
             InvalidConfigError: the path does not lie below ``.hoodie``; nothing is deleted.
             StorageError: when the store fails.
         """
-        inside = self._check_metapath(path)
-        self._delete_all([join(inside, name) for name in self.list_tree(inside)])
+        self.delete_metafiles(path, self.list_tree(self._check_metapath(path)))
+
+    def delete_metafiles(self, folder: str, names: Iterable[str]) -> None:
+        """As `delete_metafolder`, of the files that an earlier listing named.
+
+        Args:
+            folder: below ``.hoodie``.
+            names: relative to the folder, as `list_tree` gave them.
+        """
+        inside = self._check_metapath(folder)
+        self._delete_all([join(inside, name) for name in names])
         self._remove_empty_tree(inside)
 
     def _check_metapath(self, path: str) -> str:

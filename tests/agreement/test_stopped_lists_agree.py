@@ -1,11 +1,13 @@
 """Stopped at storage calls: what Hudi reads by the metadata table is what it reads without it, at every point."""
 
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from engine import rows
 from indexed_crash import FIRST, SECOND, build, clean_and_compact, stopped_copies, written
+from oracles.hudi import HudiError
 from turns import COLUMNS, write_theirs
 
 from table import read_table
@@ -105,3 +107,38 @@ def test_a_clean_and_a_compaction_of_the_lists(version, table_type, step, partne
 
     seen = see_each(hudi, tmp_path, path, step, clean_and_compact, goes_on)
     assert seen == {True}  # neither changes a row
+
+
+@contextmanager
+def or_unsupported():
+    """What Hudi does without a metadata table that the properties name."""
+    try:
+        yield
+    except HudiError as error:
+        if "Unsupported operation: getRecords" not in str(error):
+            raise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_without_its_properties_it_hides_no_row(version, partners, tmp_path, utc):
+    """A process that goes on with the deletion of an earlier metadata table may delete those of a new one, and no more.
+
+    Hudi lists the store then. Where statistics would choose files, and in writes, it raises an error until our next
+    batch.
+    """
+    path, hudi = str(tmp_path / "t"), partners[version]
+    for number in range(2):
+        written(build(path, version, "COPY_ON_WRITE"), number, FIRST)
+    (tmp_path / "t/.hoodie/metadata/.hoodie/hoodie.properties").unlink()
+    assert [row[0] for row in read(hudi, path)] == sorted(f"k{number}" for number in range(12))
+    for where in FILTERS:
+        with or_unsupported():
+            read(hudi, path, where)
+    theirs = rows(range(10, 22), ts=2, v="theirs")
+    with pytest.raises(HudiError, match=r"[Mm]etadata"):
+        write_theirs(hudi, path, version, theirs, **THEIRS)
+    written(build(path, version, "COPY_ON_WRITE"), 2, SECOND)
+    assert len(read_all(hudi, path)) == 18
+    write_theirs(hudi, path, version, theirs, **THEIRS)
+    assert len(read_all(hudi, path)) == read_table(path).num_rows == 22

@@ -235,8 +235,17 @@ MUTANTS = (
     ),
     Mutant(
         "a metadata table that lost files beside a drop stays", "table/metadata_table/drop.py",
-        "    if now is not None:  # files of the new one may have been deleted\n", "    if False:\n",
+        "    if now is not None:  # its properties may have been deleted\n", "    if False:\n",
         ("tests/table/metadata_table/test_keep.py",),
+    ),
+    Mutant(
+        "two metadata tables of a table have files of the same names", "table/metadata_table/numbering.py",
+        "number = (count - 1) % _NUMBERS", "number = 0", ("tests/table/metadata_table/test_keep.py",),
+    ),
+    Mutant(
+        "a late deletion takes what is there now, and not what it listed", "table/metadata_table/drop.py",
+        "storage.delete_metafiles(METADATA_FOLDER, sorted({*names} - {PROPERTIES_FILE}))",
+        "storage.delete_metafolder(METADATA_FOLDER)", ("tests/table/metadata_table/test_keep.py",),
     ),
     Mutant(
         "a log file of the record index is remembered before all its blocks count", _FIND_KEYS,

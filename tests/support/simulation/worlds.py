@@ -104,10 +104,6 @@ def choose_luck(world):
     return luck
 
 
-# the calls that delete what is left of a metadata table
-DELETION = ("delete .hoodie/metadata", "list .hoodie/metadata")
-
-
 class Faults:
     """Kills and pauses processes at points.
 
@@ -115,11 +111,10 @@ class Faults:
         luck: how often.
         most: faults in all.
         whom: what the names of the processes begin with.
-        never: what the labels begin with at which nobody stands still.
     """
 
-    def __init__(self, luck, most=12, whom=("driver", "shell", "executors", "backfill"), never="-"):
-        self.luck, self.left, self.whom, self.never = luck, most, whom, never
+    def __init__(self, luck, most=12, whom=("driver", "shell", "executors", "backfill")):
+        self.luck, self.left, self.whom = luck, most, whom
 
     def __call__(self, world, actor, label):
         luck, process = self.luck, actor.process
@@ -135,8 +130,6 @@ class Faults:
             self.left -= 1
             process.killed = True
             world.tell(f"{process.name} is killed at {label}")
-        elif label.startswith(self.never):  # a pause from before, which another actor's turn was to begin, ends here
-            process.paused_until = min(process.paused_until, world.now_ms)
         elif world.random.random() < luck.pause * here:
             self.left -= 1
             self._pause(world, process, label)
@@ -290,8 +283,8 @@ class SlowCommands:
 def build_converted(seed):
     """A world of streams whose table gets the other version again and again, while its queries rest.
 
-    Commands that convert stand still, some before the switch, and streams take the table over from them. No stream
-    stands still while it deletes what is left of a metadata table (open in docs/concepts/safety.md).
+    Commands that convert stand still, some before the switch, and streams take the table over from them. A metadata
+    table may have no properties for a moment, as in `build_dropped`.
     """
     world = World(seed)
     r = world.random
@@ -304,7 +297,8 @@ def build_converted(seed):
     luck.longest_pause_ms = r.choice((1_500, 4_000))
     luck.stop_shell = r.choice((0.0, 0.005))
     slow = SlowCommands(luck, ".hoodie/hoodie.properties", r.choice((0.1, 0.4)))
-    world.faults += [Faults(luck, never=DELETION), slow]
+    truth.may_lack_lists = True
+    world.faults += [Faults(luck), slow]
     options = {
         "hoodie.datasource.write.operation": "upsert",
         "hoodie.metadata.enable": r.choice(("true", "false")),
@@ -865,16 +859,18 @@ def build_dropped(seed):
     """As `build_indexed`, and each query that is started has other indexes: those that it does not want are dropped.
 
     Two queries take turns. One that stands still for longer than its lease, as in the middle of a drop, goes on beside
-    the other one. No query stands still between its last look and the end of the deletion of what is left of a metadata
-    table, and a metadata table may be gone for a moment: what is deleted then of a new one is mended when its process
-    goes on (open in docs/concepts/safety.md).
+    the other one. A metadata table may have no properties for a moment: a process that went on with a deletion then
+    drops it, and readers take it for none.
     """
     world, truth = build_listed(seed, has_statistics=True, has_record_index=True, stream=ChangingIndexes)
-    slow = Luck(world, pause=0.0005, longest_pause_ms=6_000, focus=world.random.choice(("metadata", "properties")))
+    slow = Luck(
+        world,
+        pause=0.0005,
+        longest_pause_ms=6_000,
+        focus=world.random.choice(("metadata", "properties", "delete .hoodie/metadata")),
+    )
     truth.may_lack_lists = True
-    for one in world.faults:
-        one.never = DELETION
-    world.faults.append(Faults(slow, 12, ("driver",), DELETION))
+    world.faults.append(Faults(slow, 12, ("driver",)))
     return world, truth
 
 

@@ -218,7 +218,7 @@ def test_no_lists_are_made_beside_an_action_that_begins(tmp_path, monkeypatch):
     assert config.metadata_partitions == ""
 
 
-@pytest.mark.parametrize("step", ["delete_metadata_folder", "_write", "_name"])
+@pytest.mark.parametrize("step", ["delete_metadata_files", "_write", "_name"])
 def test_no_lists_are_named_beside_an_action_that_others_complete(tmp_path, monkeypatch, step):
     """A compaction of the writer before, which needs no lease, comes while this process stands still."""
     path = str(tmp_path / "t")
@@ -257,9 +257,9 @@ def test_no_lists_are_made_beside_an_action_that_came_before_the_mark(tmp_path, 
     Engine(path).write(0, rows(range(4)))
     table, mark = HudiTable.open(path), make.mark_change
 
-    def late(storage, holding):
+    def late(storage, holding, *beside):
         request_instant(table.storage, table.load_timeline(), Action.CLEAN, InstantClock())
-        return mark(storage, holding)
+        return mark(storage, holding, *beside)
 
     monkeypatch.setattr(make, "mark_change", late)
     monkeypatch.setattr(make, "_write", None)  # nothing is written
@@ -505,6 +505,44 @@ def test_two_actions_of_one_time_end_the_lists(tmp_path, monkeypatch, logs, vers
     assert [one for one in logs if one["event"] == "metadata_table_not_kept" and "have the time" in one["why"]]
 
 
+@pytest.mark.parametrize("version", [6, 8])
+@pytest.mark.parametrize("stands_still_in", ["making", "dropping"])
+def test_a_deletion_that_comes_late_takes_no_file_of_a_metadata_table_made_meanwhile(
+    tmp_path, monkeypatch, version, stands_still_in
+):
+    """The process stood still between its last look and the deletion. It may delete properties: readers list then."""
+    path = str(tmp_path / "t")
+    table, module = listed_table(path, version), make if stands_still_in == "making" else drop
+    real, names_then = module.delete_metadata_files, []
+    if module is make:  # what another process left
+        update_properties(table.storage, {"hoodie.table.metadata.partitions": ""})
+        table = HudiTable.open(path)
+
+    def late(storage, names):
+        monkeypatch.setattr(module, "delete_metadata_files", real)
+        now = HudiTable.open(path)
+        make.make_lists(now.storage, now.config, now.load_timeline(), now.store_listing, make.WantedIndexes())
+        assert_lists_are_right(path)
+        made = drop.list_metadata_files(storage)
+        real(storage, names)
+        names_then.append(made - drop.list_metadata_files(storage))
+        assert sorted(read_table(path, ["id"]).column("id").to_pylist()) == rows_before
+        raise KeyboardInterrupt
+
+    rows_before = sorted(read_table(path, ["id"]).column("id").to_pylist())
+    monkeypatch.setattr(module, "delete_metadata_files", late)
+    with suppress(KeyboardInterrupt):
+        if module is make:
+            given = (table.load_timeline(), table.store_listing, make.WantedIndexes())
+            make.make_lists(table.storage, table.config, *given)
+        else:
+            drop.drop_metadata_table(table.storage, table.config)
+    [deleted] = names_then
+    kept_by_name = {name for name in deleted if name.rpartition("/")[2] != ".hoodie_partition_metadata"}
+    assert kept_by_name == {".hoodie/hoodie.properties"}
+    assert sorted(read_table(path, ["id"]).column("id").to_pylist()) == rows_before
+
+
 @pytest.mark.parametrize("is_before", [True, False], ids=["before the deletion", "beside the deletion"])
 def test_a_metadata_table_that_another_process_makes_beside_a_drop_stays_or_goes_as_a_whole(
     tmp_path, monkeypatch, is_before
@@ -514,7 +552,7 @@ def test_a_metadata_table_that_another_process_makes_beside_a_drop_stays_or_goes
         engine_of(path, 8, "COPY_ON_WRITE").write(number, rows(range(6)))
     table = HudiTable.open(path)
     assert table.config.metadata_indexes
-    update, delete, made = drop.update_properties, drop.delete_metadata_folder, []
+    update, delete, made = drop.update_properties, drop.delete_metadata_files, []
 
     def name(then):
         """Another process names a metadata table, once."""
@@ -522,7 +560,7 @@ def test_a_metadata_table_that_another_process_makes_beside_a_drop_stays_or_goes
             made.append(update_properties(table.storage, {"hoodie.table.metadata.partitions": "files"}))
         return then
 
-    where, what = ("update_properties", update) if is_before else ("delete_metadata_folder", delete)
+    where, what = ("update_properties", update) if is_before else ("delete_metadata_files", delete)
     monkeypatch.setattr(drop, where, lambda *given: name(what(*given)))
     drop.drop_metadata_table(table.storage, table.config)
     assert len(made) == 1

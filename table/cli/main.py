@@ -2,11 +2,12 @@
 
 import argparse
 import logging
+import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from table.cli import (
     bad_rows,
@@ -28,6 +29,7 @@ from table.cli import (
 from table.cli.arguments import add_verbose
 from table.cli.output import OutputClosedError, UsageError, complain, drop_output
 from table.cli.patience import elapsed_shown
+from table.columns.near_name import did_you_mean
 from table.errors import HudiError
 from table.extras import needs_extra
 from table.log import logging_to_stderr
@@ -60,13 +62,26 @@ class MoreCommands(NamedTuple):
     add: "Callable[[argparse._SubParsersAction[argparse.ArgumentParser]], None]"
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says in one line that there is no such command, and which one was probably meant."""
+
+    commands: Iterable[str] = ()
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.match(r"argument COMMAND: invalid choice: '(.*?)' ", message)
+        if unknown:
+            known = f"there is no command {unknown[1]!r}{did_you_mean(unknown[1], self.commands)}"
+            self.exit(USAGE, f"{self.prog}: {known}; hudistream --help lists all\n")
+        super().error(message)
+
+
 def build_parser(more: Sequence[MoreCommands] = ()) -> argparse.ArgumentParser:
     """Every command and its arguments.
 
     Args:
         more: commands besides those of this package.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="hudistream",
         usage="hudistream [-h] [--version] [-v] COMMAND ...",
         epilog="hudistream COMMAND --help shows examples",
@@ -75,7 +90,12 @@ def build_parser(more: Sequence[MoreCommands] = ()) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"hudistream {VERSION}")
     add_verbose(parser)
     commands = parser.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, prog="hudistream", help=argparse.SUPPRESS
+        dest="command",
+        metavar="COMMAND",
+        required=True,
+        prog="hudistream",
+        help=argparse.SUPPRESS,
+        parser_class=argparse.ArgumentParser,
     )
     show.add_commands(commands)
     health.add_commands(commands)
@@ -94,6 +114,7 @@ def build_parser(more: Sequence[MoreCommands] = ()) -> argparse.ArgumentParser:
     for further in more:
         further.add(commands)
     summaries = {name: command.description or "" for name, command in commands.choices.items()}
+    parser.commands = tuple(summaries)
     groups = {**{further.purpose: further.names for further in more}, **GROUPS}
     parser.description = f"{_PURPOSE}\n\n{describe_groups(summaries, groups)}"
     return parser

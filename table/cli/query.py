@@ -1,6 +1,7 @@
 """Commands that list and query: history, files, query."""
 
 import argparse
+import re
 from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from table.cli.arguments import add_command, add_format, at_least_one, open_table
 from table.cli.grid import grid_lines, rendered, timeline_grid
-from table.cli.output import complain, say, say_json
+from table.cli.output import UsageError, complain, say, say_json
 from table.extras import needs_extra
 from table.inspect.contents import load_files, load_history
 from table.inspect.words import size_text
@@ -169,7 +170,14 @@ def _query(given: argparse.Namespace) -> int:
             open_table(given), as_of=given.as_of, meta_columns=any(name in given.sql for name in META_COLUMNS)
         )
         scan.to_duckdb(connection, TABLE_NAME)
-        answer = connection.execute(given.sql)
+        try:
+            answer = connection.execute(given.sql)
+        except duckdb.CatalogException as error:
+            unknown = re.search(r"Table with name (\S+) does not exist", str(error))
+            if unknown is None:
+                raise
+            why = f"a query knows no table {unknown[1]!r}: the one of PATH is called {TABLE_NAME} there"
+            raise UsageError(why) from error
         names = [column[0] for column in answer.description or ()]
         rows = answer.fetchall() if names else []
     if given.format == "json":

@@ -173,6 +173,14 @@ def test_what_is_no_pair_is_named(option, capsys):
     assert "'anon' is not KEY=VALUE" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("word", "meant"), [("helth", "; did you mean health?"), ("xyzzy", "")])
+def test_an_unknown_command_is_named_in_one_line(word, meant, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([word, "t"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"hudistream: there is no command '{word}'{meant}; hudistream --help lists all\n"
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--version"])

@@ -67,6 +67,14 @@ def test_query_shows_meta_columns_that_it_names(lake, capsys):
     assert asked["columns"][5:] == plain["columns"]
 
 
+def test_a_query_of_another_table_is_told_the_name(lake, capsys):
+    require("duckdb")
+    path, _ = lake
+    told = said(capsys, "query", path, "select * from events", code=2)
+    assert told == "hudistream: a query knows no table 'events': the one of PATH is called t there\n"
+    assert "nothing_of_that_name" in said(capsys, "query", path, "select nothing_of_that_name() from t", code=1)
+
+
 def test_query_without_duckdb_names_the_extra(lake, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert "pip install 'duckdb" in said(capsys, "query", lake[0], "select 1", code=1)

@@ -35,7 +35,8 @@ print(json.dumps({"rows": rows, "refused": refused}))
 
 def test_delta_on_spark_reads_the_rows_and_writes_none(tmp_path):
     path = str(tmp_path / "t")
-    options = {"hudistream.manifest.for": "delta"}
+    # several files in each path: else OPTIMIZE has nothing to do
+    options = {"hudistream.manifest.for": "delta", "hoodie.parquet.small.file.limit": "0"}
     with ArrowSink(path, options, key="id", partition_by="d", order_by="ts") as sink:
         for number in range(12):
             ids = range(number, number + 20)

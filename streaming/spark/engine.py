@@ -15,9 +15,11 @@ from streaming.spark.environment import (
     Environment,
     check_is_written_at_once,
     check_session,
+    is_connect,
     is_query_over,
     load_environment,
     mark_of_run,
+    note_active,
 )
 from streaming.spark.spread import spread_over
 from streaming.spark.workers import SparkWorkers
@@ -61,6 +63,7 @@ class SparkEngine:
             return self._collect_micro_batch(rows, batch_id)
         environment = self._load_environment(rows, of_stream=True)
         query_id = self._find_query_id(rows.sparkSession, environment.query_id)
+        note_active(rows.sparkSession, query_id)
         return Batch(
             SparkWorkers(rows, environment.parallelism),
             batch_id,
@@ -134,6 +137,7 @@ class SparkEngine:
             return self._find_query_id(spark, query_id, is_new=True)
 
         query_id = ask()
+        note_active(spark, query_id)
         self._tell_checkpoint(query_id)
         positions = None if self._checkpoint is None else self._checkpoint.positions_of(batch_id)
         batch = self._driver_batch(collected)
@@ -167,7 +171,7 @@ class SparkEngine:
                     "nothing was written"
                 )
             return recorded
-        if by_worker is None and type(spark).__module__.startswith("pyspark.sql.connect"):
+        if by_worker is None and is_connect(spark):
             raise InvalidConfigError(
                 "under Spark Connect the streaming query's id is not known to the sink: set "
                 "hudistream.checkpoint.location to the query's checkpointLocation"

@@ -92,9 +92,41 @@ def check_is_written_at_once(rows: object) -> None:
         )
 
 
+# queries that Spark named as active: it does not name those that other sessions of the application started
+_SEEN_ACTIVE: set[str] = set()
+
+
+def note_active(spark: SparkSession, query_id: str | None) -> None:
+    """Remembers that a query of this process is active, for `is_query_over`.
+
+    Args:
+        spark: a session of the application.
+        query_id: the query, which has a batch under way; None: a write outside a stream.
+    """
+    if query_id is not None and query_id not in _SEEN_ACTIVE and query_id in _active_queries(spark):
+        _SEEN_ACTIVE.add(query_id)
+
+
 def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
-    """Whether a streaming query of this application has ended. False for a write outside a stream."""
-    return query_id is not None and query_id not in {query.id for query in spark.streams.active}
+    """Whether a streaming query of this application has ended, as far as it is known for sure.
+
+    False for a write outside a stream, and for a query that was never seen active.
+    """
+    return query_id in _SEEN_ACTIVE and query_id not in _active_queries(spark)
+
+
+def _active_queries(spark: SparkSession) -> set[str]:
+    """The ids of the queries that the application's own session started, and the given one.
+
+    Spark clones the session for each query, and a clone knows no query.
+    """
+    sessions = [spark] if is_connect(spark) else [spark, SparkSession.builder.getOrCreate()]
+    return {query.id for session in sessions for query in session.streams.active}
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def mark_of_run(spark: SparkSession) -> str | None:
@@ -103,7 +135,7 @@ def mark_of_run(spark: SparkSession) -> str | None:
     Spark clones the session for each run, so the mark is a setting of the session. None: it is the application's own
     session, which outlives the runs, or one of Spark Connect, where each run has a Python process of its own.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect") or spark is SparkSession.builder.getOrCreate():
+    if is_connect(spark) or spark is SparkSession.builder.getOrCreate():
         return None
     mark = spark.conf.get(_MARK, None)
     if mark is None:

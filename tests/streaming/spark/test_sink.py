@@ -9,7 +9,8 @@ import uuid
 
 import pytest
 from oracles import hudi_rs
-from stream import OPTIONS, expected, frame, keys, run, source
+from pyspark.errors import StreamingQueryException
+from stream import OPTIONS, expected, frame, keys, run, source, write_batches
 from tiers import quick
 
 from streaming import HudiSink
@@ -393,6 +394,34 @@ def test_a_sink_whose_query_is_over_holds_no_table_against_others_of_its_process
     assert over._writer.lease.is_held  # kept by Spark, and by us
     HudiSink(path, OPTIONS).write(frame(spark, 5000, 5010))
     assert keys(path) == sorted([*expected(0, 50), *expected(5000, 5010)])
+
+
+def test_a_second_query_of_the_process_is_refused_until_the_first_is_over(spark, tmp_path):
+    """Spark clones the session for each query, and a clone does not know the other query."""
+    path, other = str(tmp_path / "t"), {**OPTIONS, "hoodie.datasource.write.streaming.checkpoint.identifier": "b"}
+
+    def start(options, name):
+        rows = source(spark, str(tmp_path / f"in-{name}"), 0)
+        writer = rows.writeStream.foreachBatch(HudiSink(path, options))
+        return writer.option("checkpointLocation", str(tmp_path / f"c-{name}")).start()
+
+    write_batches(str(tmp_path / "in-a"), 1)
+    write_batches(str(tmp_path / "in-b"), 1, first=100)
+    first = start(OPTIONS, "a")
+    try:
+        first.processAllAvailable()
+        with pytest.raises(StreamingQueryException, match="being written by a live writer"):
+            start(other, "b").processAllAvailable()
+        write_batches(str(tmp_path / "in-a"), 1, first=1)
+        first.processAllAvailable()
+    finally:
+        first.stop()
+    second = start(other, "b")
+    try:
+        second.processAllAvailable()
+    finally:
+        second.stop()
+    assert keys(path) == sorted([*expected(0, 100), *expected(5000, 5050)])
 
 
 def test_a_sink_whose_query_is_active_does(spark, tmp_path):

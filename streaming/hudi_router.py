@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from streaming.spark.engine import SparkEngine
+    from streaming.spark.query_watch import QueryWatch
 
 _LEASE_NAME = "router"
 
@@ -127,6 +128,7 @@ class HudiRouter:
         self._writers = TableWriters(template, self._place, self._storage, self._waiting, known)
         self._serves: str | None = None  # the query whose batches it writes
         self._engine: SparkEngine | None = None
+        self._watch: QueryWatch | None = None
         self._lock = threads.make_lock()
         weakref.finalize(self, threads.run_apart, self._lease.release, "hudistream-release")
 
@@ -175,9 +177,11 @@ class HudiRouter:
                 self._lease.confirm()
                 self._writers.set_aside(opened, arrived, errors)
             self._writers.close_idle()
+            if self._watch is not None:
+                self._watch.note_batch(batch.sparkSession, opened.query_id)
 
     def stop(self) -> None:
-        """Waits for the running batch and services, and releases the tables."""
+        """Waits for the running batch and services, and releases the tables: also soon after the query has ended."""
         with self._lock:
             self._writers.close()
             self._lease.release()
@@ -186,9 +190,11 @@ class HudiRouter:
     def _open_engine(self) -> "SparkEngine":
         if self._engine is None:
             from streaming.spark.engine import SparkEngine  # noqa: PLC0415 pyspark is needed with the first batch
+            from streaming.spark.query_watch import QueryWatch  # noqa: PLC0415
 
             self._engine = SparkEngine(self._template.shared, self._template.storage_options, self._storage)
             self._lease.is_over = self._writers.is_over = self._engine.is_over
+            self._watch = QueryWatch(self.stop)
         return self._engine
 
     def _hold(self, opened: Batch) -> None:

@@ -7,12 +7,16 @@ from streaming.batch.summary import BatchSummary
 from streaming.table_sink import TableSink, given_batch_id
 from table.errors import InvalidConfigError
 from table.extras import needs_extra
+from table.log import get_logger
 from table.options.operation import Operation, OperationName
 
 if TYPE_CHECKING:  # pyspark is needed when the first batch is there, not before
     from pyspark.sql import DataFrame
 
     from streaming.spark.engine import SparkEngine
+    from streaming.spark.query_watch import QueryWatch
+
+log = get_logger("hudistream.sink")
 
 
 class HudiSink(TableSink):
@@ -59,6 +63,7 @@ class HudiSink(TableSink):
     def _start(self) -> None:
         super()._start()
         self._engine: SparkEngine | None = None
+        self._watch: QueryWatch | None = None
 
     def __call__(self, batch: "DataFrame", batch_id: int | None = None) -> None:
         """Writes one micro-batch; Spark calls this.
@@ -75,18 +80,29 @@ class HudiSink(TableSink):
             self._check_streams()
             engine = self._open_engine()
             opened = engine.open_micro_batch(batch, batch_id)
+            if self._watch is not None:
+                self._watch.note_batch(batch.sparkSession, opened.query_id)
             self._write_batch(replace(opened, frame=engine.frame_of(batch)), None)
+
+    def _leave(self) -> None:
+        """Releases the table, because the query has ended. A later batch takes it again."""
+        with self._lock:
+            if self._writer.lease.is_held:
+                self._writer.leave()
+                log.info("table_left", table=self._writer.table, reason="its query has ended; a batch takes it again")
 
     def _open_engine(self) -> "SparkEngine":
         if self._engine is None:
             try:
                 from streaming.spark.engine import SparkEngine  # noqa: PLC0415 see the top of this module
+                from streaming.spark.query_watch import QueryWatch  # noqa: PLC0415
             except ModuleNotFoundError as error:
                 raise InvalidConfigError(
                     f"{needs_extra('a batch of Spark', 'spark')}, or run where Spark brings PySpark ({error})"
                 ) from error
             self._engine = SparkEngine(self._options, self._storage_options, self._storage)
             self._writer.lease.is_over = self._engine.is_over
+            self._watch = QueryWatch(self._leave)
         return self._engine
 
     def _check_streams(self) -> None:

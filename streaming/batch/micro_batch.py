@@ -96,11 +96,16 @@ class MicroBatchWriter:
         return self._storage.base_uri
 
     def stop(self) -> None:
-        """Waits for the services under way, and releases the table."""
+        """Waits for the services under way, and releases the table. No services are started afterwards."""
         self.services.stop()
+        self.leave()
+        self.lock.close()
+
+    def leave(self) -> None:
+        """Waits for the services under way, and releases the table. The next batch takes it again."""
+        self.services.wait()
         self._cleanup.wait()
         self.lease.release()
-        self.lock.close()
 
     def write(self, batch: Batch) -> BatchSummary:
         """Writes one batch, or finds that it was committed before.

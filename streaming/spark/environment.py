@@ -107,12 +107,17 @@ def note_active(spark: SparkSession, query_id: str | None) -> None:
         _SEEN_ACTIVE.add(query_id)
 
 
+def is_seen_active(query_id: str | None) -> bool:
+    """Whether Spark named a query as active before, so that it is known when it does no more."""
+    return query_id in _SEEN_ACTIVE
+
+
 def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
     """Whether a streaming query of this application has ended, as far as it is known for sure.
 
     False for a write outside a stream, and for a query that was never seen active.
     """
-    return query_id in _SEEN_ACTIVE and query_id not in _active_queries(spark)
+    return is_seen_active(query_id) and query_id not in _active_queries(spark)
 
 
 def _active_queries(spark: SparkSession) -> set[str]:

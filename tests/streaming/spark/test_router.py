@@ -26,6 +26,7 @@ from hudistream import (
 from streaming.router import split, waiting_room, write_tables
 from streaming.router.aside import ASIDE_FOLDER, OWN_FOLDER, list_waiting
 from streaming.router.routed_table import RoutedTable
+from streaming.spark import query_watch
 from streaming.spark.read_hudi import read_hudi
 from table import clock
 from table.errors import (
@@ -42,6 +43,7 @@ from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.storage.opening import open_storage
 from table.transaction.last_batch import find_last_batch
+from table.transaction.lease import find_holder
 
 QUERY, OTHER = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
 KEYS = {"key": "id", "order_by": "ts"}
@@ -105,6 +107,19 @@ def test_each_table_gets_its_rows_and_its_own_columns(spark, tmp_path):
     assert read_table(tmp_path / "y", columns=["id", "b"]).to_pylist() == [{"id": 2, "b": 8}]
     router.stop()
     assert own_files(tmp_path) == []
+
+
+def test_it_leaves_its_tables_when_its_query_has_ended(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(query_watch, "_EVERY_S", 0.05)
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 9).load()
+    router = router_of(tmp_path / "r")
+    for _ in range(2):  # and goes on with the query that is started again
+        run(source.selectExpr("value AS id", "'x' AS name", "value AS ts"), router, str(tmp_path / "c"))
+        until = time.monotonic() + 60
+        while router._lease.is_held or find_holder(LocalStorage(str(tmp_path / "r" / "x"))).identity is not None:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    assert ids(tmp_path / "r", "x")[0] == 0
 
 
 def test_a_batch_that_comes_again_is_in_each_table_once(spark, tmp_path):

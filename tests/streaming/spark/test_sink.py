@@ -5,6 +5,7 @@ import pickle
 import re
 import subprocess
 import sys
+import time
 import uuid
 
 import pytest
@@ -14,6 +15,7 @@ from stream import OPTIONS, expected, frame, keys, run, source, write_batches
 from tiers import quick
 
 from streaming import HudiSink
+from streaming.spark import query_watch
 from streaming.spark.checkpoint import QueryCheckpoint
 from streaming.spark.environment import (
     Environment,
@@ -38,6 +40,7 @@ from table.hudi_table import HudiTable
 from table.storage.local import LocalStorage
 from table.storage.opening import open_storage
 from table.timeline.instant import Action
+from table.transaction.lease import find_holder
 
 pytestmark = pytest.mark.spark
 
@@ -422,6 +425,33 @@ def test_a_second_query_of_the_process_is_refused_until_the_first_is_over(spark,
     finally:
         second.stop()
     assert keys(path) == sorted([*expected(0, 100), *expected(5000, 5050)])
+
+
+def test_a_sink_leaves_its_table_when_its_query_has_ended(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(query_watch, "_EVERY_S", 0.05)
+    path, folder, sink = str(tmp_path / "t"), str(tmp_path / "in"), HudiSink(str(tmp_path / "t"), OPTIONS)
+
+    def wait_until_left():
+        until = time.monotonic() + 60
+        while find_holder(LocalStorage(path)).identity is not None:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+    for batches in (1, 2):  # the same sink goes on with the query that is started again
+        writer = source(spark, folder, batches).writeStream.foreachBatch(sink)
+        query = writer.option("checkpointLocation", str(tmp_path / "c")).start()
+        try:
+            query.processAllAvailable()
+            time.sleep(0.5)
+            assert find_holder(LocalStorage(path)).identity.query_id == query.id
+        finally:
+            query.stop()
+        wait_until_left()
+    assert keys(path) == expected(0, 100)
+    rows = source(spark, folder, 3).selectExpr("p", "ts")
+    with pytest.raises(StreamingQueryException):  # one that fails leaves it, too
+        run(rows, sink, str(tmp_path / "c"))
+    wait_until_left()
 
 
 def test_a_sink_whose_query_is_active_does(spark, tmp_path):

@@ -140,7 +140,10 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
     stored = [(key, value, config.extra[key]) for key, value in options.keys.timebased if key in config.extra]
     for key, ours, theirs in (*pairs, encoding, *stored):
         if ours is not None and ours != theirs:
-            raise InvalidConfigError(f"{in_words(key, _shown(ours))} contradicts the table, which has {_shown(theirs)}")
+            raise InvalidConfigError(
+                f"{in_words(key, _shown(ours))} contradicts the table, which has {_shown(theirs)}, and keeps it: give "
+                "that, or nothing, or write another table"
+            )
     _check_virtual_keys(options, config)
 
 

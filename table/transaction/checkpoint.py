@@ -77,6 +77,21 @@ def checkpoints_of_commit(extra: Mapping[str, str], operation: str) -> dict[str,
     return found
 
 
+def steps_to_replay(first: int) -> str:
+    """How a stream is made to write batches again that were undone by hand (pure).
+
+    Spark starts with the last batch of ``offsets``, whatever ``commits`` has. So the batches after the first one go
+    from there, too, and Spark plans them anew.
+
+    Args:
+        first: the first batch that is to come again.
+    """
+    return (
+        f"delete commits/{first}, offsets/{first + 1} and all that is later in these two folders of the stream's "
+        "checkpoint, and start the stream: it replays them"
+    )
+
+
 def batch_of_commit(extra: Mapping[str, str]) -> tuple[str, CommittedBatch] | None:
     """The batch that a commit wrote: sink id and batch. None for a write outside a stream.
 

@@ -6,7 +6,7 @@ from table.snapshot import Snapshot
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.end_record import find_end
 from table.timeline.instant import WRITE_ACTIONS, Action
-from table.transaction.checkpoint import CommittedBatch, checkpoints_of_commit, merge_checkpoints
+from table.transaction.checkpoint import CommittedBatch, checkpoints_of_commit, merge_checkpoints, steps_to_replay
 from table.transaction.positions import Positions, decode_streamer
 
 
@@ -45,9 +45,8 @@ def check_nothing_undone(snapshot: Snapshot, last: CommittedBatch | None, sink_i
         if undone_sink == sink_id and known < undone < batch_id:
             raise BatchOrderError(
                 f"batch {batch_id} of sink {sink_id!r} comes after batch {undone}, which was undone by hand "
-                f"(commit {time}, {rollback.file_name}): its rows are not in the table. Either delete commits/"
-                f"{known + 1} and later files from the checkpoint's folder, and start the stream: it replays them; "
-                "or, if they are not wanted, give the sink another "
+                f"(commit {time}, {rollback.file_name}): its rows are not in the table. Either "
+                f"{steps_to_replay(known + 1)}; or, if they are not wanted, give the sink another "
                 "hoodie.datasource.write.streaming.checkpoint.identifier"
             )
 

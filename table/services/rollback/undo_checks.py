@@ -14,7 +14,7 @@ from table.timeline.instant import Action, Instant
 from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.timeline import Timeline
-from table.transaction.checkpoint import batch_of_commit
+from table.transaction.checkpoint import batch_of_commit, steps_to_replay
 from table.transaction.completion import completion_now
 from table.transaction.lease import Lease
 from table.view.file_group import parse_data_files
@@ -112,19 +112,19 @@ def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
     """Refuses to undo batches of streams: their checkpoints take them for done, so that the rows would be lost.
 
     Raises:
-        InvalidConfigError: names the newest batch, and the way to get its rows again.
+        InvalidConfigError: names the first batch of a stream, and the way to get the rows again.
     """
-    for instant in commits:
-        batch = batch_of_commit(snapshot.commits.read_outline(instant).extra)
-        if batch is not None:
-            sink_id, committed = batch
-            raise InvalidConfigError(
-                f"commit {instant.time} is batch {committed.batch_id} of the stream with sink id {sink_id!r} (query "
-                f"{committed.query_id}). The stream's checkpoint takes that batch for done and does not send its rows "
-                f"again. To undo it all the same: --force (force=True); then stop the stream, delete commits/"
-                f"{committed.batch_id} and later files from its checkpoint's folder, and start it: it replays them. "
-                "Nothing was undone"
-            )
+    batches = [
+        (batch[1].batch_id, instant.time, *batch)
+        for instant in commits
+        if (batch := batch_of_commit(snapshot.commits.read_outline(instant).extra)) is not None
+    ]
+    for first, time, sink_id, committed in sorted(batches, key=lambda one: one[:2])[:1]:
+        raise InvalidConfigError(
+            f"commit {time} is batch {first} of the stream with sink id {sink_id!r} (query {committed.query_id}). The "
+            "stream's checkpoint takes its batches for done and does not send their rows again. To undo it all the "
+            f"same: --force (force=True); then stop the stream, {steps_to_replay(first)}. Nothing was undone"
+        )
 
 
 def check_not_held(timeline: Timeline, savepoint: str) -> None:

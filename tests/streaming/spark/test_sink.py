@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
+from pathlib import Path
 
 import pytest
 from oracles import hudi_rs
@@ -37,6 +38,8 @@ from table import (
 )
 from table.clock import InstantClock
 from table.hudi_table import HudiTable
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint
 from table.storage.local import LocalStorage
 from table.storage.opening import open_storage
 from table.timeline.instant import Action
@@ -81,6 +84,28 @@ def test_a_stream_goes_on_from_its_checkpoint_and_a_new_one_is_refused(spark, tm
     named = {**OPTIONS, "hoodie.datasource.write.streaming.checkpoint.identifier": "second"}
     run(source(spark, str(tmp_path / "in2"), 1), HudiSink(path, named), str(tmp_path / "third"))
     assert len(keys(path)) == 300
+
+
+def test_batches_that_were_undone_by_hand_come_again_by_the_steps_of_the_error(spark, tmp_path):
+    path, checkpoint, folder = str(tmp_path / "t"), str(tmp_path / "c"), str(tmp_path / "in")
+    sink = HudiSink(path, OPTIONS)
+    run(source(spark, folder, 5), sink, checkpoint)
+    sink.stop()
+    table = HudiTable.open(path)
+    second = table.load_timeline().completed_writes[1].time
+    create_savepoint(table, second)
+    with pytest.raises(InvalidConfigError, match="is batch 2 of the stream"):
+        restore_to_savepoint(table, second)
+    restore_to_savepoint(table, second, force=True)
+    assert keys(path) == expected(0, 100)
+    with pytest.raises(Exception, match="undone by hand") as refused:
+        run(source(spark, folder, 6), HudiSink(path, OPTIONS), checkpoint)
+    for name, first in re.findall(r"(commits|offsets)/(\d+)", str(refused.value))[:2]:
+        for file in Path(checkpoint, name).iterdir():
+            if int(re.search(r"\d+", file.name)[0]) >= int(first):
+                file.unlink()
+    run(source(spark, folder, 6), HudiSink(path, OPTIONS), checkpoint)
+    assert keys(path) == expected(0, 300)
 
 
 def test_one_action_one_job_one_exchange(spark, tmp_path):

@@ -311,7 +311,7 @@ class Stream:
             self._refused(engine)
             if not replays and not doubtful:
                 truth.refuse(self.owner)
-            missing = re.search(r"which was undone by hand .* delete commits/(\d+) ", str(error))
+            missing = re.search(r"which was undone by hand .* delete commits/(\d+), ", str(error))
             if missing:
                 # what the message advises: the checkpoint is set back, and the batches come again
                 self.committed = int(missing[1])

@@ -51,7 +51,6 @@ class SparkEngine:
         self._asked_in_stream = False
         self._told_query_id: str | None = None
         self._job_group: str | None = None  # as the tasks told it that were asked last
-        self._spark: SparkSession | None = None
 
     def open_micro_batch(self, rows: DataFrame, batch_id: int) -> Batch:
         """A micro-batch of a streaming query.
@@ -117,8 +116,7 @@ class SparkEngine:
 
     def _collect(self, rows: DataFrame) -> CollectedRows:
         """The rows on the driver. Services run there, too."""
-        self._spark = rows.sparkSession
-        check_session(self._spark)
+        check_session(rows.sparkSession)
         collected = collect_rows(rows, self._options.tasks.driver_bytes)
         self._job_group = collected.job_group
         return collected
@@ -143,9 +141,10 @@ class SparkEngine:
         batch = self._driver_batch(collected)
         return replace(batch, batch_id=batch_id, query_id=query_id, ask_query_id=ask, positions=positions)
 
-    def is_over(self, writer: WriterIdentity) -> bool:
+    @staticmethod
+    def is_over(writer: WriterIdentity) -> bool:
         """Whether the query of another writer in this application has ended."""
-        return self._spark is not None and is_query_over(self._spark, writer.query_id)
+        return is_query_over(writer.query_id)
 
     def _ask_query_id(self, rows: DataFrame) -> str | None:
         environment = self._load_environment(rows, of_stream=True, anew=True)
@@ -180,10 +179,10 @@ class SparkEngine:
 
     def _load_environment(self, rows: DataFrame, *, of_stream: bool = False, anew: bool = False) -> Environment:
         """The environment, loaded once. For a stream it is loaded again if it came from a write outside a stream."""
-        self._spark = rows.sparkSession
-        check_session(self._spark)
+        spark = rows.sparkSession
+        check_session(spark)
         if self._environment is None or anew or (of_stream and not self._asked_in_stream):
-            self._environment = load_environment(self._spark, self._options, self._storage)
+            self._environment = load_environment(spark, self._options, self._storage)
             self._job_group = self._environment.job_group
             self._asked_in_stream = of_stream
             self._tell_checkpoint(self._environment.query_id)

@@ -92,41 +92,42 @@ def check_is_written_at_once(rows: object) -> None:
         )
 
 
-# queries that Spark named as active: it does not name those that other sessions of the application started
-_SEEN_ACTIVE: set[str] = set()
+# query -> the session that named it as active; no session names those that others of the application started
+_SEEN_BY: dict[str, SparkSession] = {}
 
 
 def note_active(spark: SparkSession, query_id: str | None) -> None:
-    """Remembers that a query of this process is active, for `is_query_over`.
+    """Remembers who names a query of this process as active, for `is_query_over`.
+
+    Spark clones the session for each query, and a clone knows no query. So the application's own session is asked, too.
 
     Args:
-        spark: a session of the application.
+        spark: the session of a batch of the query.
         query_id: the query, which has a batch under way; None: a write outside a stream.
     """
-    if query_id is not None and query_id not in _SEEN_ACTIVE and query_id in _active_queries(spark):
-        _SEEN_ACTIVE.add(query_id)
+    if query_id is None or query_id in _SEEN_BY:
+        return
+    sessions = [spark] if is_connect(spark) else [spark, SparkSession.builder.getOrCreate()]
+    for session in sessions:
+        if _names(session, query_id):
+            _SEEN_BY[query_id] = session
 
 
 def is_seen_active(query_id: str | None) -> bool:
-    """Whether Spark named a query as active before, so that it is known when it does no more."""
-    return query_id in _SEEN_ACTIVE
+    """Whether a query was named as active before, so that it is known when it is no more."""
+    return query_id in _SEEN_BY
 
 
-def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
-    """Whether a streaming query of this application has ended, as far as it is known for sure.
+def is_query_over(query_id: str | None) -> bool:
+    """Whether a streaming query of this process has ended, as far as it is known for sure.
 
-    False for a write outside a stream, and for a query that was never seen active.
+    False for a write outside a stream, and for a query that was never named as active.
     """
-    return is_seen_active(query_id) and query_id not in _active_queries(spark)
+    return query_id is not None and query_id in _SEEN_BY and not _names(_SEEN_BY[query_id], query_id)
 
 
-def _active_queries(spark: SparkSession) -> set[str]:
-    """The ids of the queries that the application's own session started, and the given one.
-
-    Spark clones the session for each query, and a clone knows no query.
-    """
-    sessions = [spark] if is_connect(spark) else [spark, SparkSession.builder.getOrCreate()]
-    return {query.id for session in sessions for query in session.streams.active}
+def _names(session: SparkSession, query_id: str) -> bool:
+    return any(query.id == query_id for query in session.streams.active)
 
 
 def is_connect(spark: SparkSession) -> bool:

@@ -37,13 +37,13 @@ class QueryWatch:
         if query_id in (None, self._query_id) or is_connect(spark) or not is_seen_active(query_id):
             return
         self._query_id = query_id
-        threads.start_thread(lambda: self._watch(spark, query_id), "hudistream-query", daemon=True)
+        threads.start_thread(lambda: self._watch(query_id), "hudistream-query", daemon=True)
 
-    def _watch(self, spark: SparkSession, query_id: str | None) -> None:
+    def _watch(self, query_id: str | None) -> None:
         while self._query_id == query_id and self._ended() is not None:
             clock.sleep_s(_EVERY_S)
             try:
-                if not is_query_over(spark, query_id):
+                if not is_query_over(query_id):
                     continue
             except Exception as error:  # noqa: BLE001 Spark is gone, and the process probably with it
                 log.debug("query_not_watched", query_id=query_id, error=str(error))

@@ -223,13 +223,13 @@ def already_committed(
     relation = "cannot be compared with" if batch_id > last.batch_id else "is not above"
     raise BatchOrderError(
         f"batch {batch_id} of sink {sink_id!r} {relation} batch {last.batch_id}, which is committed: {reason}. "
-        "Start the stream from the checkpoint that wrote the table. If there is none any more, or the stream had no "
-        "checkpointLocation, give it one, and either delete the table, to load everything anew, or give the sink "
-        "another hoodie.datasource.write.streaming.checkpoint.identifier: if it upserts by an ordering field, rows "
-        "that come again change nothing; without an ordering field older values stand until the stream has caught up; "
-        "an insert would double them, so only if the table has none of these rows. With Kafka a new query goes on "
-        "where the last one ended, if both sinks name the checkpointLocation of their query in "
-        "hudistream.checkpoint.location"
+        "Start the stream from the checkpoint that wrote the table. If that is gone, or the stream had none, give the "
+        "stream a checkpointLocation, and choose one: (1) delete the table, and load everything anew; (2) give the "
+        "sink another hoodie.datasource.write.streaming.checkpoint.identifier, and the source is read again: an upsert "
+        "by an ordering field changes nothing by that, one without shows older values until the stream has caught up, "
+        "and an insert adds all rows once more; (3) with Kafka, where both sinks name the "
+        "checkpointLocation of their query in hudistream.checkpoint.location, the new query goes on where the last one "
+        "ended"
     )
 
 

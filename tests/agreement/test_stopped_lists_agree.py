@@ -11,6 +11,8 @@ from oracles.hudi import HudiError
 from turns import COLUMNS, write_theirs
 
 from table import read_table
+from table.hudi_table import HudiTable
+from table.metadata_table.drop import drop_metadata_table
 
 pytestmark = pytest.mark.hudi
 
@@ -142,3 +144,26 @@ def test_without_its_properties_it_hides_no_row(version, partners, tmp_path, utc
     assert len(read_all(hudi, path)) == 18
     write_theirs(hudi, path, version, theirs, **THEIRS)
     assert len(read_all(hudi, path)) == read_table(path).num_rows == 22
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_one_that_was_made_anew_is_read_and_continued(version, partners, tmp_path, utc):
+    """The times of its first instants tell which metadata table of the table it is."""
+    path, hudi = str(tmp_path / "t"), partners[version]
+    for number in range(2):
+        written(build(path, version, "COPY_ON_WRITE"), number, FIRST)
+    for number in range(2, 4):
+        table = HudiTable.open(path)
+        drop_metadata_table(table.storage, table.config)
+        written(build(path, version, "COPY_ON_WRITE"), number, SECOND)
+    config = HudiTable.open(path).config
+    assert config.extra["hudistream.metadata.made"] == "3"
+    assert len(read_all(hudi, path)) == 18
+    for number, v in ((4, "theirs"), (5, "again")):
+        write_theirs(hudi, path, version, rows(range(10, 16 + number), ts=number, v=v), **THEIRS)
+        assert len(read_all(hudi, path)) == 16 + number
+        written(build(path, version, "COPY_ON_WRITE"), number, rows(range(8), ts=number, v=f"ours {v}"))
+        assert read_all(hudi, path)[0][0] == "k0"
+    assert HudiTable.open(path).config.metadata_indexes == config.metadata_indexes
+    assert read_table(path).num_rows == 21

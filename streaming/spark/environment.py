@@ -92,30 +92,29 @@ def check_is_written_at_once(rows: object) -> None:
         )
 
 
-# query -> the session that named it as active; no session names those that others of the application started
-_SEEN_BY: dict[str, SparkSession] = {}
+# query -> the session that named it as active, at its first batch here; None: it was started in a session of the user's
+_SEEN_BY: dict[str, SparkSession | None] = {}
 
 
 def note_active(spark: SparkSession, query_id: str | None) -> None:
     """Remembers who names a query of this process as active, for `is_query_over`.
 
-    Spark clones the session for each query, and a clone knows no query. So the application's own session is asked, too.
+    Spark clones the session for each query, and a clone knows no query. So the application's own session is asked.
+    Under Spark Connect nobody is: each query has a process of its own there.
 
     Args:
         spark: the session of a batch of the query.
         query_id: the query, which has a batch under way; None: a write outside a stream.
     """
-    if query_id is None or query_id in _SEEN_BY:
+    if query_id is None or query_id in _SEEN_BY or is_connect(spark):
         return
-    sessions = [spark] if is_connect(spark) else [spark, SparkSession.builder.getOrCreate()]
-    for session in sessions:
-        if _names(session, query_id):
-            _SEEN_BY[query_id] = session
+    own = SparkSession.builder.getOrCreate()
+    _SEEN_BY[query_id] = own if _names(own, query_id) else None
 
 
 def is_seen_active(query_id: str | None) -> bool:
     """Whether a query was named as active before, so that it is known when it is no more."""
-    return query_id in _SEEN_BY
+    return query_id is not None and _SEEN_BY.get(query_id) is not None
 
 
 def is_query_over(query_id: str | None) -> bool:
@@ -123,7 +122,8 @@ def is_query_over(query_id: str | None) -> bool:
 
     False for a write outside a stream, and for a query that was never named as active.
     """
-    return query_id is not None and query_id in _SEEN_BY and not _names(_SEEN_BY[query_id], query_id)
+    session = None if query_id is None else _SEEN_BY.get(query_id)
+    return session is not None and query_id is not None and not _names(session, query_id)
 
 
 def _names(session: SparkSession, query_id: str) -> bool:

@@ -97,7 +97,7 @@ class MicroBatchWriter:
 
     def stop(self) -> None:
         """Waits for the services under way, and releases the table. No services are started afterwards."""
-        self.services.stop()
+        self.services.start_no_more()
         self.leave()
         self.lock.close()
 

@@ -160,6 +160,8 @@ class HudiRouter:
         batch_id = given_batch_id(self, batch_id)
         with self._lock:
             opened = self._open_engine().open_micro_batch(batch, batch_id)
+            if self._watch is not None:
+                self._watch.note_batch(batch.sparkSession, opened.query_id)
             self._hold(opened)
             self._writers.read_schemas(batch.sparkSession)
             pieces, query_id = self._sorter.split(batch, batch_id)
@@ -177,8 +179,6 @@ class HudiRouter:
                 self._lease.confirm()
                 self._writers.set_aside(opened, arrived, errors)
             self._writers.close_idle()
-            if self._watch is not None:
-                self._watch.note_batch(batch.sparkSession, opened.query_id)
 
     def stop(self) -> None:
         """Waits for the running batch and services, and releases the tables: also soon after the query has ended."""

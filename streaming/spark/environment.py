@@ -100,7 +100,7 @@ def note_active(spark: SparkSession, query_id: str | None) -> None:
     """Remembers who names a query of this process as active, for `is_query_over`.
 
     Spark clones the session for each query, and a clone knows no query. So the application's own session is asked.
-    Under Spark Connect nobody is: each query has a process of its own there.
+    Under Spark Connect no session is asked: each query has a process of its own there.
 
     Args:
         spark: the session of a batch of the query.

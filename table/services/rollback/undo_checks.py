@@ -112,19 +112,25 @@ def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
     """Refuses to undo batches of streams: their checkpoints take them for done, so that the rows would be lost.
 
     Raises:
-        InvalidConfigError: names the first batch of a stream, and the way to get the rows again.
+        InvalidConfigError: names the first batch of each stream, and the way to get the rows again.
     """
-    batches = [
-        (batch[1].batch_id, instant.time, *batch)
-        for instant in commits
-        if (batch := batch_of_commit(snapshot.commits.read_outline(instant).extra)) is not None
-    ]
-    for first, time, sink_id, committed in sorted(batches, key=lambda one: one[:2])[:1]:
-        raise InvalidConfigError(
-            f"commit {time} is batch {first} of the stream with sink id {sink_id!r} (query {committed.query_id}). The "
-            "stream's checkpoint takes its batches for done and does not send their rows again. To undo it all the "
-            f"same: --force (force=True); then stop the stream, {steps_to_replay(first)}. Nothing was undone"
-        )
+    first: dict[tuple[str, str], tuple[int, str]] = {}  # sink and query -> batch, and the time of its commit
+    for instant in commits:
+        batch = batch_of_commit(snapshot.commits.read_outline(instant).extra)
+        if batch is not None:
+            stream, found = (batch[0], batch[1].query_id), (batch[1].batch_id, instant.time)
+            first[stream] = min(found, first.get(stream, found))
+    if not first:
+        return
+    named = "; ".join(
+        f"commit {time} is batch {number} of the stream with sink id {sink_id!r} (query {query_id}): "
+        f"{steps_to_replay(number)}"
+        for (sink_id, query_id), (number, time) in first.items()
+    )
+    raise InvalidConfigError(
+        "a stream's checkpoint takes its batches for done and does not send their rows again. To undo them all the "
+        f"same: --force (force=True); then stop the stream. {named}. Nothing was undone"
+    )
 
 
 def check_not_held(timeline: Timeline, savepoint: str) -> None:

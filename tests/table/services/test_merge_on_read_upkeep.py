@@ -256,7 +256,7 @@ def test_the_newest_delta_commit_is_rolled_back(tmp_path):
     before = data_files(path)
     write(path, 3, 4)
     time = write_times(table)[-1]
-    with pytest.raises(InvalidConfigError, match="is batch [0-9]+ of the stream"):
+    with pytest.raises(InvalidConfigError, match="is batch 3 of the stream"):
         roll_back(table, time)
     roll_back(table, time, force=True)
     assert data_files(path) == before

@@ -114,7 +114,7 @@ def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
     Raises:
         InvalidConfigError: names the first batch of each stream, and the way to get the rows again.
     """
-    first: dict[tuple[str, str], tuple[int, str]] = {}  # sink and query -> batch, and the time of its commit
+    first: dict[tuple[str, str | None], tuple[int, str]] = {}  # sink and query -> batch, and the time of its commit
     for instant in commits:
         batch = batch_of_commit(snapshot.commits.read_outline(instant).extra)
         if batch is not None:
@@ -123,13 +123,12 @@ def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
     if not first:
         return
     named = "; ".join(
-        f"commit {time} is batch {number} of the stream with sink id {sink_id!r} (query {query_id}): "
-        f"{steps_to_replay(number)}"
+        f"commit {time} is batch {number} of the stream with sink id {sink_id!r} (query {query_id}). To undo it all the "
+        f"same: --force (force=True); then stop the stream, {steps_to_replay(number)}"
         for (sink_id, query_id), (number, time) in first.items()
     )
     raise InvalidConfigError(
-        "a stream's checkpoint takes its batches for done and does not send their rows again. To undo them all the "
-        f"same: --force (force=True); then stop the stream. {named}. Nothing was undone"
+        f"a stream's checkpoint takes its batches for done and does not send their rows again: {named}. Nothing was undone"
     )
 
 

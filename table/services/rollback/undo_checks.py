@@ -123,12 +123,13 @@ def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
     if not first:
         return
     named = "; ".join(
-        f"commit {time} is batch {number} of the stream with sink id {sink_id!r} (query {query_id}). To undo it all the "
-        f"same: --force (force=True); then stop the stream, {steps_to_replay(number)}"
+        f"commit {time} is batch {number} of the stream with sink id {sink_id!r} (query {query_id}). To undo it all "
+        f"the same: --force (force=True); then stop the stream, {steps_to_replay(number)}"
         for (sink_id, query_id), (number, time) in first.items()
     )
     raise InvalidConfigError(
-        f"a stream's checkpoint takes its batches for done and does not send their rows again: {named}. Nothing was undone"
+        "a stream's checkpoint takes its batches for done and does not send their rows again: "
+        f"{named}. Nothing was undone"
     )
 
 

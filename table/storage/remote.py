@@ -48,7 +48,7 @@ from table.storage.s3_copy import (
     delete_objects,
     read_blocks,
 )
-from table.storage.s3_listing import list_entries, read_object
+from table.storage.s3_listing import is_directory_bucket, list_entries, read_object
 from table.storage.s3_versions import get_version, put_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 from table.version import SIGN
@@ -149,14 +149,15 @@ class FsspecStorage(Storage):
 
     @property
     def lists_by_prefix(self) -> bool:  # noqa: D102
-        return self._is_s3
+        return self._is_s3 and not is_directory_bucket(self.root.strip("/").partition("/")[0])
 
     def list_prefix(self, path: str, prefix: str) -> list[FileInfo]:  # noqa: D102
         return [found for found in self._list(path, prefix) if found.name.startswith(prefix) and not found.is_dir]
 
     def _list(self, path: str, prefix: str = "") -> list[FileInfo]:
-        """Entries of a folder; on S3 only those whose names begin with the prefix."""
+        """Entries of a folder; where the store can, only those whose names begin with the prefix."""
         full = self._full(path)
+        prefix = prefix if self.lists_by_prefix else ""
         try:
             if self._is_s3:
                 entries = self._ask("list", path, partial(list_entries, prefix=prefix))

@@ -8,6 +8,19 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+_DIRECTORY_BUCKET = "--x-s3"
+
+
+def is_directory_bucket(bucket: str) -> bool:
+    """Whether a bucket is one of S3 Express: it lists folders as a whole, in no order (pure).
+
+    The suffix is reserved for such buckets (Amazon S3 User Guide, "Directory bucket naming rules").
+
+    Args:
+        bucket: its name.
+    """
+    return bucket.endswith(_DIRECTORY_BUCKET)
+
 
 def list_entries(fs: Any, target: str, *, deep: bool = False, prefix: str = "") -> list[Mapping[str, Any]]:
     """The entries of a folder, from ListObjectsV2 alone: one request for each thousand entries.

@@ -122,6 +122,18 @@ def test_it_leaves_its_tables_when_its_query_has_ended(spark, tmp_path, monkeypa
     assert ids(tmp_path / "r", "x")[0] == 0
 
 
+def test_it_leaves_its_tables_when_its_query_failed_with_its_first_batch(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(query_watch, "_EVERY_S", 0.05)
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 9).load()
+    router = router_of(tmp_path / "r", validators=[Refuses("x")])
+    with pytest.raises(Exception, match="not now"):
+        run(source.selectExpr("value AS id", "'x' AS name", "value AS ts"), router, str(tmp_path / "c"))
+    until = time.monotonic() + 60
+    while router._lease.is_held:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def test_a_batch_that_comes_again_is_in_each_table_once(spark, tmp_path):
     options = {"hoodie.datasource.write.operation": "insert"}
     rows = frame(spark, [(n, "xyz"[n % 3], 1, "a", None) for n in range(30)])

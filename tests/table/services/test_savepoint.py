@@ -69,6 +69,24 @@ def test_a_savepoint_outlives_cleaning_and_archival_and_the_table_goes_back_to_i
     assert not kept & set(base_files(path))
 
 
+def test_batches_of_two_streams_come_again_each_by_its_own_steps(tmp_path):
+    path = str(tmp_path / "t")
+    table = fill(path, 0, 1)
+    time = create_savepoint(table)
+    sink_id = "hoodie.datasource.write.streaming.checkpoint.identifier"
+    other = Engine(path, {sink_id: "other"}, query_id="other-query")
+    for number in (4, 5):
+        other.write(number, rows(range(100, 110)))
+    other.writer.stop()
+    fill(path, 1, 3)
+    with pytest.raises(InvalidConfigError) as refused:
+        restore_to_savepoint(table, time)
+    told = str(refused.value)
+    assert "commits/4, offsets/5 " in told.split("'other' (query other-query)")[1].split("; commit ")[0]
+    assert "commits/1, offsets/2 " in told
+    assert told.count("offsets/") == 2
+
+
 def test_what_cannot_be_done_says_why(tmp_path):
     path = str(tmp_path / "t")
     table = fill(path, 0, 4)

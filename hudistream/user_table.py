@@ -185,10 +185,13 @@ class HudiTable(hudi_table.HudiTable):
         """
         return write_manifest(self, OneOf(ManifestFor, what="reader").read("reader", reader))
 
-    def health(self) -> Health:
+    def health(self, *, stale_after_s: float | None = None) -> Health:
         """How well the table is, as ``hudistream health`` says it. Nothing is changed.
 
         It is judged by the settings of the sink that started last.
+
+        Args:
+            stale_after_s: seconds after which a table without a new commit is worth a look; None: never.
 
         Returns:
             Facts for an operator: age of the last commit, writer, files, backlog of services, and a verdict.
@@ -196,7 +199,7 @@ class HudiTable(hudi_table.HudiTable):
         Raises:
             HudiError: the timeline or a folder cannot be read.
         """
-        return load_health(self)
+        return load_health(self, stale_after_s=stale_after_s)
 
     def scan(
         self,

@@ -36,19 +36,27 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
             "hudistream health /data/lake/events",
             "hudistream health s3://lake/events --format json",
             "hudistream health s3://lake",
+            "hudistream health s3://lake --stale-after 30",
         ],
         _health,
     )
     add_options(health)
     add_format(health)
+    health.add_argument(
+        "--stale-after",
+        metavar="MINUTES",
+        type=float,
+        help="a table without a new commit for so long is worth a look (exit code 1)",
+    )
 
 
 def _health(given: argparse.Namespace) -> int:
+    stale_after_s = None if given.stale_after is None else 60 * given.stale_after
     try:
-        found = load_health(open_table(given), load_given_settings(given))
+        found = load_health(open_table(given), load_given_settings(given), stale_after_s)
     except TableNotFoundError:
         folder = open_storage(given.path, load_storage_options(given))
-        glances = load_glances(folder, load_given_settings(given))
+        glances = load_glances(folder, load_given_settings(given), stale_after_s)
         if not glances:
             raise
         return _say_all(folder.base_uri, glances, as_json=given.format == "json")

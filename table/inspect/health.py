@@ -26,11 +26,12 @@ COMMITS_SEEN = 10
 """So many of the newest commits say how fast rows come."""
 
 
-def load_health(table: HudiTable, settings: KeptSettings | None = None) -> Health:
+def load_health(table: HudiTable, settings: KeptSettings | None = None, stale_after_s: float | None = None) -> Health:
     """Examines a table: one listing per folder, and the commits of the active timeline. Changes nothing.
 
     Args:
         settings: of a sink, which say what is small and what is late. None: those of the sink that started last.
+        stale_after_s: seconds after which a table without a new commit is worth a look; None: never.
 
     Returns:
         The facts, with findings.
@@ -77,7 +78,7 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None) -> Healt
         is_read_only=room is not None and room.is_read_only,
         judged_as=settings.sink_id,
     )
-    return judged(facts, settings.clean, settings.archive, settings.compaction)
+    return judged(facts, settings.clean, settings.archive, settings.compaction, stale_after_s)
 
 
 def rows_per_minute(times: Sequence[str], figures: Iterable[CommitFigures]) -> float | None:

@@ -28,6 +28,7 @@ class Code(str, Enum):
     METADATA_TABLE = "metadata_table"
     WRITE_PENDING = "write_pending"
     DEAD_WRITER = "dead_writer"
+    STALE = "stale"
     NOT_CLEANED = "not_cleaned"
     NOT_COMPACTED = "not_compacted"
     NOT_ARCHIVED = "not_archived"

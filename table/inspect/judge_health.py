@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from table.inspect.health_facts import Code, Health, HealthFinding, Verdict
+from table.inspect.words import age_text
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.plan import is_far_behind
 from table.timeline.instant import Action
@@ -17,7 +18,13 @@ _LEAST_FREE_BYTES = 1 << 20  # for the instants of a batch
 _BATCHES_FREE = 10
 
 
-def judged(facts: Health, clean: CleanSettings, archive: ArchiveSettings, compaction: CompactionSettings) -> Health:
+def judged(
+    facts: Health,
+    clean: CleanSettings,
+    archive: ArchiveSettings,
+    compaction: CompactionSettings,
+    stale_after_s: float | None = None,
+) -> Health:
     """The same facts with findings.
 
     Args:
@@ -25,11 +32,13 @@ def judged(facts: Health, clean: CleanSettings, archive: ArchiveSettings, compac
         clean: when a clean is due.
         archive: how long the active timeline may be.
         compaction: when a compaction is due.
+        stale_after_s: seconds after which a table without a new commit is worth a look; None: never.
     """
     found = [
         *_broken(facts),
         *_damaged(facts),
         *_left(facts),
+        *_stale(facts, stale_after_s),
         *_behind(facts, clean, compaction),
         *_held_archival(facts, archive),
         *_small(facts),
@@ -88,6 +97,18 @@ def _left(facts: Health) -> Iterable[HealthFinding]:
             Code.DEAD_WRITER,
             f"{facts.writer} holds the table and is dead: start the stream; the next writer takes over",
         )
+
+
+def _stale(facts: Health, after_s: float | None) -> Iterable[HealthFinding]:
+    if after_s is None or (facts.last_commit_age_s is not None and facts.last_commit_age_s <= after_s):
+        return
+    since = (
+        "no commit ever" if facts.last_commit_age_s is None else f"no commit for {age_text(facts.last_commit_age_s)}"
+    )
+    yield _look(
+        Code.STALE,
+        f"{since}: the stream does not run, its batches fail, or no rows come (a batch without rows leaves none)",
+    )
 
 
 def _behind(facts: Health, clean: CleanSettings, compaction: CompactionSettings) -> Iterable[HealthFinding]:

@@ -44,22 +44,27 @@ def _folders(folder: Storage) -> list[str]:
     return [entry.name for entry in folder.list_dir("") if entry.is_dir]
 
 
-def load_glances(folder: Storage, settings: KeptSettings | None = None) -> list[Glance]:
+def load_glances(
+    folder: Storage, settings: KeptSettings | None = None, stale_after_s: float | None = None
+) -> list[Glance]:
     """The health of each table below a folder, the worst first; of those that are alike, the one with more findings.
 
     Args:
         folder: see `find_tables`.
         settings: as of `load_health`.
+        stale_after_s: as of `load_health`.
 
     Raises:
         StorageError: a folder above the tables cannot be listed.
     """
-    found = [_glance_at(table, settings) for table in find_tables(folder)]  # each asks the store side by side
+    found = [
+        _glance_at(table, settings, stale_after_s) for table in find_tables(folder)
+    ]  # each asks the store side by side
     return sorted(found, key=lambda one: (-one.verdict, -len(one.findings), one.path))
 
 
-def _glance_at(storage: Storage, settings: KeptSettings | None) -> Glance:
+def _glance_at(storage: Storage, settings: KeptSettings | None, stale_after_s: float | None) -> Glance:
     try:
-        return Glance(storage.base_uri, load_health(HudiTable.at(storage), settings))
+        return Glance(storage.base_uri, load_health(HudiTable.at(storage), settings, stale_after_s))
     except HudiError as error:
         return Glance(storage.base_uri, None, str(error))

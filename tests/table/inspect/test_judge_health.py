@@ -104,12 +104,28 @@ def test_what_is_not_well_is_said_with_its_code_and_the_way_out(changed, verdict
     assert [text for known, text in told if known is code and said in text], told
 
 
+@pytest.mark.parametrize(
+    ("age_s", "after_s", "said"),
+    [
+        (1801.0, 1800.0, "no commit for 30 min"),
+        (1800.0, 1800.0, None),
+        (1e9, None, None),
+        (None, 1800.0, "no commit ever"),
+        (None, None, None),
+    ],
+)
+def test_a_table_without_new_commits_is_worth_a_look_only_where_somebody_says_so(age_s, after_s, said):
+    found = judged(replace(WELL, last_commit_age_s=age_s), *SETTINGS, after_s)
+    assert [(one.code, one.text.split(":")[0]) for one in found.findings] == ([(Code.STALE, said)] if said else [])
+    assert found.verdict is (LOOK if said else Verdict.WELL)
+
+
 def test_the_codes_of_findings_stay():
     """Alerts are written for them: a code is added here, and none is renamed."""
     assert {one.value for one in Code} == {
         "lost_file", "clock_ahead", "restore_pending", "disk_full", "not_writable", "unreadable", "damaged_commit",
         "metadata_table", "write_pending", "dead_writer", "not_cleaned", "not_compacted", "not_archived",
-        "savepoint_holds_archival", "small_files", "disk_nearly_full",
+        "savepoint_holds_archival", "small_files", "disk_nearly_full", "stale",
     }  # fmt: skip
 
 

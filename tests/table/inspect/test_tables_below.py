@@ -47,6 +47,10 @@ def test_the_command_says_it_for_people_and_for_programs(lake, capsys):
     assert "[lost_file]" in text
     told = json.loads(said(capsys, "health", str(lake), "--format", "json", code=2))
     assert [table["verdict"] for table in told["tables"]] == ["broken", "broken", "well"]
+    assert "[stale]" not in text
+    assert "a look: " in said(capsys, "health", str(lake / "a/well"), "--stale-after", "0", code=1)
+    assert said(capsys, "health", str(lake), "--stale-after", "0", code=2).count("[stale]") == 2
+    assert said(capsys, "health", str(lake / "a/well"), "--stale-after", "60").startswith("WELL")
     assert "there is no Hudi table" in said(capsys, "health", str(lake / "a/raw"), code=1)
 
 

@@ -19,10 +19,10 @@ from table.metadata_table.index_keys import stats_key
 from table.metadata_table.record_codec import decode_record, parsed_schema
 from table.metadata_table.records import ALL_PARTITIONS, combine
 
-from .reader import UnreadableError, needed_files, read_groups, visible_files
+from .reader import UnreadableError, matcher, needed_files, read_groups, visible_files
 
 _OWN = ".hoodie/metadata/"
-_INSTANT = re.compile(r"(\d{17,})(?:_(\d{17,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
+_instant_of = matcher(r"(\d{17,})(?:_(\d{17,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
 _DATA_BASE = re.compile(r"^([a-zA-Z0-9-]+)_[0-9-]+_([0-9]{17})\.parquet$")
 _DATA_LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.")
 _DECODED = {}
@@ -76,8 +76,9 @@ def _check_logs(files, listed):
 def _check_statistics(files, needed):
     """Each file of the newest snapshot has statistics: Hudi computes from them which partition paths it reads."""
     known = set()
+    own = _OwnFiles(files)
     for group in ("col-stats-0000-0", "col-stats-0001-0"):
-        known |= {key for key, values in _group(files, "column_stats", group, _Keys()).items() if values[-1]}
+        known |= {key for key, values in _group(own, "column_stats", group, _Keys()).items() if values[-1]}
     for path in needed:
         folder, _, name = path.rpartition("/")
         if stats_key("id", folder, name) not in known:
@@ -90,9 +91,9 @@ def _check_record_index(files, needed):
     for group, rows in read_groups(files, [path for path in needed if ".log." not in path], strict=False).items():
         for key, _ in rows:
             held.setdefault(key, set()).add(group)
-    told = {}
+    told, own = {}, _OwnFiles(files)
     for number in range(10):
-        found = _group(files, "record_index", f"record-index-{number:04d}-0", _Locations())
+        found = _group(own, "record_index", f"record-index-{number:04d}-0", _Locations())
         told.update({key: values[-1] for key, values in found.items() if values[-1]})
     for key, places in held.items():
         if told.get(key) not in places:
@@ -112,7 +113,7 @@ def _indexes(files):
 
 def _listed(files):
     """Path -> size by the lists."""
-    records = _group(files, "files", "files-0000-0", _Lists())
+    records = _group(_OwnFiles(files), "files", "files-0000-0", _Lists())
     found = {}
     for name in combine(records.get(ALL_PARTITIONS, ())):
         folder = "" if name == "." else name
@@ -121,36 +122,45 @@ def _listed(files):
     return found
 
 
-def _group(files, index, group, form):
+class _OwnFiles:
+    """What a reader knows of the metadata table at one moment: the same for each of its file groups."""
+
+    def __init__(self, files):
+        self.files = {path[len(_OWN) :]: held[0] for path, held in files.items() if path.startswith(_OWN)}
+        if ".hoodie/hoodie.properties" not in self.files:
+            raise UnreadableError("the property names an index, and there is no metadata table")
+        self.named = b"timeline.layout.version=2" in self.files[".hoodie/hoodie.properties"]
+        self.done, self._of_table = _completions(self.files, ".hoodie/"), _completions(files, ".hoodie/")
+        self._pending = {time for time, at in self._of_table.items() if at is None}
+        self._first = min(_writes(self.files), default="")
+
+    def counts(self, time):
+        """Whether the files of an instant are visible."""
+        archived = time < self._first and time not in self.done
+        return (bool(self.done.get(time)) or archived) and time not in self._pending
+
+    def counts_block(self, time):
+        """Not if both timelines have archived it (getValidInstantTimestamps). Before 1.0 that of the table decides."""
+        if time.startswith("0" * 14) or self._of_table.get(time):
+            return True
+        return bool(self.done.get(time)) and time not in self._pending and (self.named or len(time) > 17)
+
+
+def _group(own, index, group, form):
     """Key -> values of a file group's newest slice, oldest first."""
-    own = {path[len(_OWN) :]: held[0] for path, held in files.items() if path.startswith(_OWN)}
-    if ".hoodie/hoodie.properties" not in own:
-        raise UnreadableError("the property names an index, and there is no metadata table")
+    files, prefix = own.files, f"{index}/"
+    here = [path for path in files if path.startswith(prefix)]
     is_base = re.compile(rf"^{index}/{group}_[0-9-]+_(\d+)\.hfile$")
     is_log = re.compile(rf"^{index}/\.{group}_(\d+)\.log\.(\d+)_([0-9-]+)$")
-    named = b"timeline.layout.version=2" in own[".hoodie/hoodie.properties"]
-    done, of_table = _completions(own, ".hoodie/"), _completions(files, ".hoodie/")
-    pending = {time for time, at in of_table.items() if at is None}
-    first = min(_writes(own), default="")
-
-    def counts(time):
-        return (bool(done.get(time)) or (time < first and time not in done)) and time not in pending
-
-    def counts_block(time):
-        """Not if both timelines have archived it (getValidInstantTimestamps). Before 1.0 that of the table decides."""
-        if time.startswith("0" * 14) or of_table.get(time):
-            return True
-        return bool(done.get(time)) and time not in pending and (named or len(time) > 17)
-
-    bases = sorted((m[1], path) for path in own if (m := is_base.match(path)) and counts(m[1]))
+    bases = sorted((m[1], path) for path in here if (m := is_base.match(path)) and own.counts(m[1]))
     base = bases[-1][0] if bases else ""
-    logs = sorted((m[1], int(m[2]), m[3], path) for path in own if (m := is_log.match(path)))
+    logs = sorted((m[1], int(m[2]), m[3], path) for path in here if (m := is_log.match(path)))
     records = {}
-    for key, value in _entries(own[bases[-1][1]], None, counts_block, form) if bases else ():
+    for key, value in _entries(files[bases[-1][1]], None, own.counts_block, form) if bases else ():
         records.setdefault(key, []).append(value)
     for time, _, _, path in logs:
-        if (done.get(time) or time if named else time) >= base:
-            for key, value in _entries(own[path], path, counts_block, form):
+        if (own.done.get(time) or time if own.named else time) >= base:
+            for key, value in _entries(files[path], path, own.counts_block, form):
                 records.setdefault(key, []).append(value)
     return records
 
@@ -160,7 +170,7 @@ def _completions(files, folder):
     found = {}
     for path in files:
         rest = path[len(folder) :].removeprefix("timeline/")
-        if not path.startswith(folder) or "/" in rest or (match := _INSTANT.match(rest)) is None:
+        if not path.startswith(folder) or "/" in rest or (match := _instant_of(rest)) is None:
             continue
         if match[4] or match[3] == "inflight":
             found.setdefault(match[1], None)
@@ -172,7 +182,7 @@ def _completions(files, folder):
 def _writes(own):
     """Times of the writes that are completed: files of older ones are visible."""
     for path in own:
-        match = _INSTANT.match(path.removeprefix(".hoodie/").removeprefix("timeline/"))
+        match = _instant_of(path.removeprefix(".hoodie/").removeprefix("timeline/"))
         if match is not None and path.startswith(".hoodie/") and match[3] in ("commit", "deltacommit") and not match[4]:
             yield match[1]
 

@@ -15,6 +15,7 @@ The properties say which of the two layouts the table has: while it is converted
 import json
 import re
 import struct
+from functools import lru_cache
 from io import BytesIO
 
 import fastavro
@@ -24,11 +25,17 @@ import pyarrow.parquet as pq
 from table.files.log.delete_block import read_deletes
 from table.files.log.framing import BlockType, LogBlock
 
-_BASE = re.compile(r"^([a-zA-Z0-9-]+)_([0-9-]+)_([0-9]{17})\.parquet$")
-_LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.([0-9]+)_([0-9-]+)$")
-_DONE = re.compile(r"^\.hoodie/(?:timeline/)?([0-9]{17})(?:_([0-9]{17}))?\.(commit|deltacommit|replacecommit)$")
+
+def matcher(pattern):
+    """The pattern's `match`, remembered: each look at a disk asks for the names of all its files."""
+    return lru_cache(maxsize=100_000)(re.compile(pattern).match)
+
+
+_BASE = matcher(r"^([a-zA-Z0-9-]+)_([0-9-]+)_([0-9]{17})\.parquet$")
+_LOG = matcher(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.([0-9]+)_([0-9-]+)$")
+_DONE = matcher(r"^\.hoodie/(?:timeline/)?([0-9]{17})(?:_([0-9]{17}))?\.(commit|deltacommit|replacecommit)$")
 _LAYOUT_2 = ".hoodie/timeline/"
-_HISTORY = re.compile(r"^\.hoodie/timeline/history/[0-9_]+\.parquet$")
+_HISTORY = matcher(r"^\.hoodie/timeline/history/[0-9_]+\.parquet$")
 _DELETES, _ROWS = 1, 3
 _ORDER = pa.schema([("ts", pa.int64())])
 _KEYS = {}
@@ -56,7 +63,7 @@ def _completed_files(files):
     """Instant time -> action and path of the completed writes: of each there is one file."""
     found, is_later = {}, _has_layout_2(files)
     for path in files:
-        match = _DONE.match(path)
+        match = _DONE(path)
         if match is not None and path.startswith(_LAYOUT_2) is is_later:
             if match[1] in found:
                 raise UnreadableError(f"{path} and {found[match[1]][1]} complete one instant")
@@ -70,10 +77,10 @@ def _completions(files):
     if not _has_layout_2(files):
         return found
     for path in files:
-        if _HISTORY.match(path):
+        if _HISTORY(path):
             times = pq.read_table(BytesIO(files[path][0]), columns=["instantTime", "completionTime"]).to_pylist()
             found.update((row["instantTime"], row["completionTime"]) for row in times)
-        elif (match := _DONE.match(path)) is not None and match[2] is not None:
+        elif (match := _DONE(path)) is not None and match[2] is not None:
             found[match[1]] = match[2]
     return found
 
@@ -99,7 +106,7 @@ def visible_files(files, until=None):
     newest = {}
     for path in files:
         folder, _, name = path.rpartition("/")
-        match = _BASE.match(name)
+        match = _BASE(name)
         if match is None or folder not in partitions or folder.startswith(".hoodie"):
             continue
         file_id, _, time = match.groups()
@@ -141,7 +148,7 @@ def read_groups(files, paths, until=None, *, strict=True):
     pending, ended = _pending_compactions(files), _completions(files)
     for path in paths:
         folder, _, name = path.rpartition("/")
-        file_id, _, time = _BASE.match(name).groups()
+        file_id, _, time = _BASE(name).groups()
         mine = dict(read_rows(files, [path]))
         for (base, _, _), log in sorted(logs.get((folder, file_id), ())):
             counted = [block for block in _blocks(files[log][0]) if block[0] in done or block[0] < first]
@@ -161,7 +168,7 @@ def needed_files(files):
     needed = list(paths)
     for path in paths:
         folder, _, name = path.rpartition("/")
-        file_id, _, time = _BASE.match(name).groups()
+        file_id, _, time = _BASE(name).groups()
         on_top = [log for (base, _, _), log in logs.get((folder, file_id), ()) if ended.get(base, base) >= time]
         needed += [log for log in on_top if has_rows(files, log)]
     return needed
@@ -188,7 +195,7 @@ def _logs_by_group(files):
     logs = {}
     for path in files:
         folder, _, name = path.rpartition("/")
-        match = _LOG.match(name)
+        match = _LOG(name)
         if match is not None and not folder.startswith(".hoodie"):
             logs.setdefault((folder, match[1]), []).append(((match[2], int(match[3]), match[4]), path))
     return logs

@@ -11,7 +11,9 @@ import pyarrow as pa
 from table.cli.arguments import add_command, add_format, at_least_one, open_table
 from table.cli.grid import grid_lines, rendered, timeline_grid
 from table.cli.output import UsageError, complain, say, say_json
+from table.errors import InvalidConfigError
 from table.extras import needs_extra
+from table.hudi_table import HudiTable
 from table.inspect.contents import load_files, load_history
 from table.inspect.words import size_text
 from table.scan.change_range import EARLIEST
@@ -83,6 +85,7 @@ def _add_rows(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         [
             "hudistream changes /data/lake/events --since 20240229120000000",
             "hudistream changes /data/lake/events --since 20240229120000000 --before",
+            "hudistream changes /data/lake/events --commit 20240229120000000 --deletes",
             "hudistream changes /data/lake/events --since 2024-02-29 --until 2024-03-01 --limit 100 --format json",
         ],
         _changes,
@@ -91,6 +94,7 @@ def _add_rows(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--since", metavar="TIME", help="exclusive: an instant time or an ISO time (default: all commits)"
     )
     changed.add_argument("--until", metavar="TIME", help="inclusive (default: the newest commit)")
+    changed.add_argument("--commit", metavar="INSTANT", help="what one commit of `hudistream history` changed")
     changed.add_argument("--limit", type=at_least_one, default=_ROWS, metavar="N", help=f"most rows (default: {_ROWS})")
     changed.add_argument("--deletes", action="store_true", help="inserts, updates and deletes, one row a change")
     changed.add_argument("--before", action="store_true", help="the same, with the row before each change")
@@ -141,12 +145,17 @@ def _schema(given: argparse.Namespace) -> int:
 
 
 def _changes(given: argparse.Namespace) -> int:
-    table, since, most = open_table(given), given.since or EARLIEST, given.limit + 1
+    table, most = open_table(given), given.limit + 1
+    since, until = given.since or EARLIEST, given.until
+    if given.commit is not None:
+        if given.since or given.until:
+            raise UsageError("--commit names one commit, --since and --until a range: give one of the two")
+        since, until = _range_of_commit(table, given.commit)
     if given.deletes or given.before or given.each_commit:
         choices = FeedChoices(before=given.before, each_commit=given.each_commit)
-        found = ChangeFeed(table, since, given.until, limit=most, choices=choices).to_arrow()
+        found = ChangeFeed(table, since, until, limit=most, choices=choices).to_arrow()
     else:
-        found = make_range(table, since, given.until, limit=most).to_arrow()
+        found = make_range(table, since, until, limit=most).to_arrow()
     rows = found.slice(0, given.limit)
     if given.format == "json":
         changes = [{name: json_value(value) for name, value in row.items()} for row in rows.to_pylist()]
@@ -157,6 +166,17 @@ def _changes(given: argparse.Namespace) -> int:
     if len(found) > len(rows):
         say([f"the first {len(rows)} rows; --limit shows more"])
     return 0
+
+
+def _range_of_commit(table: HudiTable, time: str) -> tuple[str, str]:
+    """Between which times (the first exclusive) a commit of the active timeline became visible, and no other one."""
+    visible = table.load_timeline().visible_times.get(time)
+    if visible is None:
+        raise InvalidConfigError(
+            f"--commit {time}: no completed write of the active timeline has this instant time; `hudistream history` "
+            "lists them"
+        )
+    return str(int(visible) - 1).zfill(len(visible)), visible
 
 
 def _query(given: argparse.Namespace) -> int:

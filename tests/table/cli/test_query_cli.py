@@ -118,3 +118,19 @@ def test_changes_show_deletes_and_the_rows_before(tmp_path, capsys):
     cut = json.loads(said(capsys, *told, "--each-commit", "--limit", "2"))
     assert (len(cut["rows"]), cut["is_cut"]) == (2, True)
     assert "_change_operation" in said(capsys, "changes", path, "--deletes")
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_one_commit_shows_what_it_changed_and_no_other(tmp_path, capsys, version):
+    path, options = str(tmp_path / "t"), {"hoodie.write.table.version": version}
+    with ArrowSink(path, options, key="id", order_by="ts", operation="upsert") as sink:
+        times = [sink.write(pa.table({"id": ["a", f"k{ts}"], "ts": [ts, ts]})).instant_time for ts in range(3)]
+        times.append(sink.delete(pa.table({"id": ["k0"]})).instant_time)
+    expected = [{"a": "i", "k0": "i"}, {"a": "u", "k1": "i"}, {"a": "u", "k2": "i"}, {"k0": "d"}]
+    for time, changes in zip(times, expected, strict=True):
+        told = json.loads(said(capsys, "changes", path, "--commit", time, "--deletes", "--format", "json"))
+        assert {row["id"]: row["_change_operation"] for row in told["rows"]} == changes
+    told = json.loads(said(capsys, "changes", path, "--commit", times[2], "--format", "json"))
+    assert [(row["id"], row["ts"]) for row in told["rows"]] == [("a", 2), ("k2", 2)]
+    assert "`hudistream history` lists them" in said(capsys, "changes", path, "--commit", "20200101000000000", code=1)
+    assert "give one of the two" in said(capsys, "changes", path, "--commit", times[0], "--since", times[0], code=2)

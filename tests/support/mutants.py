@@ -218,7 +218,7 @@ MUTANTS = (
     Mutant(
         "a file group that a clean emptied counts as none", "table/scan/cleaned_meanwhile.py",
         "if found is None:\n            return is_shown", "if found is None:\n            return False",
-        (_STANDS_STILL,),
+        ("tests/table/scan/test_cleaned_meanwhile.py", _STANDS_STILL),
     ),
     Mutant(
         "a lock file is not released once more", _LOCK_FILE, "_RELEASES_AGAIN_S = 3,", "_RELEASES_AGAIN_S = 1,",

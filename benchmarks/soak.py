@@ -3,10 +3,12 @@
 Asserts that batch time, memory, entries below ``.hoodie``, snapshot reads and versions a file group stay flat from the
 second tenth of the batches to the last, and writes the figures and a picture to ``docs/soak``. With
 ``--table-type mor`` half of the rows are updates, and compactions run beside the batches: log files of a slice stay
-flat, too (``docs/soak/mor``). With ``--version 9`` the table is one of Hudi 1.1 (``docs/soak/v9``). With ``--store s3``
-it is on a server that speaks S3, in a process of its own (``docs/soak/s3``): 3,600 batches take an hour. The
-processor time of that server is told apart: it needs 0.3 ms for each file that it lists, and looks at each key that it
-has for each listing. Other work of the machine beside the second or the last tenth spoils the ratios.
+flat, too (``docs/soak/mor``). With ``--hot`` four fifths of the rows change a fifth of the keys of a merge-on-read
+table with a record index, and one row in ten deletes its key (``docs/soak/hot``). With ``--version 9`` the table is one
+of Hudi 1.1 (``docs/soak/v9``). With ``--store s3`` it is on a server that speaks S3, in a process of its own
+(``docs/soak/s3``): 3,600 batches take an hour. The processor time of that server is told apart: it needs 0.3 ms for
+each file that it lists, and looks at each key that it has for each listing. Other work of the machine beside the second
+or the last tenth spoils the ratios.
 """
 
 import argparse
@@ -50,28 +52,51 @@ MERGE_ON_READ = {
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": "2",
 }
+HOT = {
+    **MERGE_ON_READ,
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+}
+SCHEMA = "id string, p string, ts bigint, amount double"
 
 
-def generate(folder, batches, has_logs):
-    """One file for each batch. Returns how many keys there are."""
+def ids_of(kind, number, rng):
+    """Numbers of the keys in a batch."""
+    if kind == "cow":
+        return np.arange(number * ROWS, (number + 1) * ROWS)
+    if not number:
+        return np.arange(KNOWN)
+    if kind == "mor":
+        return np.sort(rng.choice(KNOWN, ROWS, replace=False))
+    hot = rng.integers(0, KNOWN // 5, ROWS * 4 // 5)
+    return np.concatenate([hot, rng.integers(KNOWN // 5, KNOWN, ROWS - len(hot))])
+
+
+def generate(folder, batches, kind):
+    """One file for each batch. Returns how many keys there are in the end."""
     os.makedirs(folder)
     rng = np.random.default_rng(7)
+    lives = np.zeros(batches * ROWS if kind == "cow" else KNOWN, bool)
+    first_ts = 0
     for number in range(batches):
-        ids = np.arange(number * ROWS, (number + 1) * ROWS)
-        if has_logs:
-            ids = np.sort(rng.choice(KNOWN, ROWS, replace=False)) if number else np.arange(KNOWN)
-        table = pa.table(
-            {
-                "id": keys_of(ids),
-                "p": np.array([f"p{n}" for n in range(4)])[ids % 4],
-                "ts": np.full(len(ids), number) if has_logs else ids,
-                "amount": rng.random(len(ids)),
-            }
-        )
+        ids = ids_of(kind, number, rng)
+        columns = {
+            "id": keys_of(ids),
+            "p": np.array([f"p{n}" for n in range(4)])[ids % 4],
+            "ts": np.arange(first_ts, first_ts + len(ids)),
+            "amount": rng.random(len(ids)),
+        }
+        lives[ids] = True
+        if kind == "hot":
+            deletes = columns["_hoodie_is_deleted"] = rng.random(len(ids)) < 0.1 * bool(number)
+            for key, is_deleted in zip(ids.tolist(), deletes.tolist(), strict=True):  # the last row of a key counts
+                lives[key] = not is_deleted
+        first_ts += len(ids)
         file = os.path.join(folder, f"{number:05d}.parquet")
-        pq.write_table(table, file)
+        pq.write_table(pa.table(columns), file)
         os.utime(file, (1e9 + number, 1e9 + number))
-    return KNOWN if has_logs else batches * ROWS
+    return int(lives.sum())
 
 
 @contextlib.contextmanager
@@ -177,7 +202,7 @@ def read_here(table, storage_options):
     return seconds, max(len(found.log_files) for found in scan.plan().slices), rows
 
 
-def stream(place, has_logs, keys, looks_every, version, storage_options):
+def stream(place, kind, keys, looks_every, version, storage_options):
     from pyspark.sql import SparkSession
 
     from streaming import HudiSink
@@ -188,7 +213,12 @@ def stream(place, has_logs, keys, looks_every, version, storage_options):
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    options = {**OPTIONS, **(MERGE_ON_READ if has_logs else {}), "hoodie.write.table.version": str(version)}
+    has_logs = kind != "cow"
+    options = {
+        **OPTIONS,
+        **{"cow": {}, "mor": MERGE_ON_READ, "hot": HOT}[kind],
+        "hoodie.write.table.version": str(version),
+    }
     sink, samples = HudiSink(table, options, storage_options), []
 
     def write(batch, batch_id):
@@ -209,7 +239,8 @@ def stream(place, has_logs, keys, looks_every, version, storage_options):
         if batch_id % 100 == 0:
             print(f"batch {batch_id}: {samples[-1]}", file=sys.stderr, flush=True)
 
-    source = spark.readStream.schema("id string, p string, ts bigint, amount double").option("maxFilesPerTrigger", 1)
+    schema = SCHEMA + ", _hoodie_is_deleted boolean" * (kind == "hot")
+    source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     query = source.parquet(os.path.join(place, "in")).writeStream.foreachBatch(write)
     query.option("checkpointLocation", os.path.join(place, "checkpoint")).trigger(
         availableNow=True
@@ -225,6 +256,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=2000)
     parser.add_argument("--table-type", choices=("cow", "mor"), default="cow")
+    parser.add_argument("--hot", action="store_true", help="a merge-on-read table of hot keys, with deletes")
     parser.add_argument("--version", type=int, choices=(6, 8, 9), default=6, help="of the table")
     parser.add_argument("--store", choices=("disk", "s3"), default="disk", help="where the table is")
     parser.add_argument("--read", metavar="TABLE", help="read it once, and say how long that took")
@@ -233,8 +265,9 @@ def main():
     if given.read:
         print(json.dumps(read_here(given.read, given.storage_options)))
         return
-    batches, has_logs = given.batches, given.table_type == "mor"
-    docs = DOCS / "mor" if has_logs else DOCS
+    batches, kind = given.batches, "hot" if given.hot else given.table_type
+    has_logs = kind != "cow"
+    docs = DOCS / kind if has_logs else DOCS
     docs = docs if given.version == 6 else docs / f"v{given.version}"
     docs = docs if given.store == "disk" else docs / given.store
     import logging
@@ -244,10 +277,10 @@ def main():
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     place = tempfile.mkdtemp()
     try:
-        keys = generate(os.path.join(place, "in"), batches, has_logs)
+        keys = generate(os.path.join(place, "in"), batches, kind)
         looks_every = max(7, batches // 100) | 1
         with s3_server() if given.store == "s3" else contextlib.nullcontext() as storage_options:
-            samples = stream(place, has_logs, keys, looks_every, given.version, storage_options)
+            samples = stream(place, kind, keys, looks_every, given.version, storage_options)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     columns = dict(zip(COLUMNS, zip(*samples, strict=True), strict=True))

@@ -16,7 +16,7 @@ help:
 	@echo "make docs      the site, into build/site"
 	@echo "make bench     measure against Hudi, Iceberg, Delta and bare Parquet (hours)"
 	@echo "make profile   where the time of a steady batch goes (a minute; WORKLOAD=A)"
-	@echo "make soak      2,000 batches, or BATCHES=…: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files; VERSION=9; STORE=s3: an hour)"
+	@echo "make soak      2,000 batches, or BATCHES=…: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files; VERSION=9; HOT=1: hot keys and deletes; STORE=s3: an hour)"
 	@echo "make torture   an hour of simulated worlds, then real processes that are killed and stopped (MINUTES=60, CHAOS_MINUTES=10)"
 	@echo "make mutants   faults put into a copy of the code one at a time: which no test finds"
 	@echo "make truth     random tables, histories and questions, judged by a table in memory and by every reader, real Hudi included (MINUTES=60)"
@@ -127,7 +127,7 @@ profile: setup
 VERSION ?= 6
 # 2,000 batches with cleaning and archival on; figures and pictures go to docs/soak
 soak: setup
-	$(RUN) $(BIN)/python benchmarks/soak.py --table-type $(TABLE_TYPE) --version $(VERSION) --batches $(BATCHES) --store $(STORE)
+	$(RUN) $(BIN)/python benchmarks/soak.py --table-type $(TABLE_TYPE) --version $(VERSION) --batches $(BATCHES) --store $(STORE)$(if $(HOT), --hot)
 
 # worlds as long as time allows, then each rule of the protocol taken out; benchmarks/results/torture.json
 MINUTES ?= 60

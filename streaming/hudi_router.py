@@ -183,9 +183,20 @@ class HudiRouter:
     def stop(self) -> None:
         """Waits for the running batch and services, and releases the tables: also soon after the query has ended."""
         with self._lock:
-            self._writers.close()
-            self._lease.release()
-            self._serves = None
+            self._close()
+
+    def _leave(self, is_over: Callable[[], bool]) -> bool:
+        """Releases the tables, as long as the query is over and nothing runs. Returns whether that is done."""
+        with self._lock:
+            if self._writers.is_busy or not is_over():
+                return False
+            self._close()
+            return True
+
+    def _close(self) -> None:
+        self._writers.close()
+        self._lease.release()
+        self._serves = None
 
     def _open_engine(self) -> "SparkEngine":
         if self._engine is None:
@@ -194,7 +205,7 @@ class HudiRouter:
 
             self._engine = SparkEngine(self._template.shared, self._template.storage_options, self._storage)
             self._lease.is_over = self._writers.is_over = self._engine.is_over
-            self._watch = QueryWatch(self.stop)
+            self._watch = QueryWatch(self._leave)
         return self._engine
 
     def _hold(self, opened: Batch) -> None:

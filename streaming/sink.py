@@ -1,5 +1,6 @@
 """HudiSink: the callable for ``writeStream.foreachBatch``."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -84,12 +85,19 @@ class HudiSink(TableSink):
                 self._watch.note_batch(batch.sparkSession, opened.query_id)
             self._write_batch(replace(opened, frame=engine.frame_of(batch)), None)
 
-    def _leave(self) -> None:
-        """Releases the table, because the query has ended. A later batch takes it again."""
+    def _leave(self, is_over: Callable[[], bool]) -> bool:
+        """Releases the table, as long as its query is over and nothing runs. A later batch takes it again.
+
+        Returns:
+            Whether that is done. Batches of a query that is started again do not wait for services: they come first.
+        """
         with self._lock:
+            if self._writer.is_busy or not is_over():
+                return False
             if self._writer.lease.is_held:
                 self._writer.leave()
                 log.info("table_left", table=self._writer.table, reason="its query has ended; a batch takes it again")
+            return True
 
     def _open_engine(self) -> "SparkEngine":
         if self._engine is None:

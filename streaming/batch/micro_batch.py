@@ -101,6 +101,11 @@ class MicroBatchWriter:
         self.leave()
         self.lock.close()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs that a batch began: services, or the deletion of markers."""
+        return self.services.is_cleaning or bool(self._cleanup.under_way)
+
     def leave(self) -> None:
         """Waits for the services under way, and releases the table. The next batch takes it again."""
         self.services.wait()

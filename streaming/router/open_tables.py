@@ -27,6 +27,12 @@ class OpenTables:
     def __len__(self) -> int:
         return len(self._open)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs for one of them, such as services."""
+        with self._lock:
+            return any(table.is_busy for table in self._open.values())
+
     @contextmanager
     def use(self, name: str) -> Iterator[RoutedTable]:
         """The writer of a table, which is not stopped meanwhile."""

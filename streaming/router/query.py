@@ -20,6 +20,7 @@ def check_serves(served: str | None, query_id: str, batch_id: int | None) -> Non
         f"batch {batch_id} is of the query {query_id}, and this router writes the batches of the query {served}: "
         "batches of two queries have the same numbers; nothing of it is visible. Give each query a HudiRouter of its "
         "own, with a root of its own, or make one query of both streams (union). If this query takes the place of the "
-        "other one, which has ended, call stop() of the router in between; and if it does not go on where that one "
-        "ended, give the router a hoodie.datasource.write.streaming.checkpoint.identifier of its own"
+        "other one, which has ended, call stop() of the router in between, or wait some seconds until it has released "
+        "its tables; and if it does not go on where that one ended, give the router a "
+        "hoodie.datasource.write.streaming.checkpoint.identifier of its own"
     )

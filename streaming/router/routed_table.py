@@ -97,8 +97,8 @@ class RoutedTable(TableSink):
 
     @property
     def is_busy(self) -> bool:
-        """Whether its services run."""
-        return self._writer.services.is_cleaning
+        """Whether something runs that a batch began, such as services."""
+        return self._writer.is_busy
 
 
 @dataclass(frozen=True)

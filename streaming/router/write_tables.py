@@ -58,6 +58,11 @@ class TableWriters:
     def __len__(self) -> int:
         return len(self._open)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs for one of the open tables, such as services."""
+        return self._open.is_busy
+
     def read_schemas(self, spark: "SparkSession") -> None:
         """Reads the schemas that users gave as Spark's text, once.
 

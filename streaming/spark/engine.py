@@ -61,6 +61,8 @@ class SparkEngine:
         if self._options.tasks.location is WriteLocation.DRIVER:
             return self._collect_micro_batch(rows, batch_id)
         environment = self._load_environment(rows, of_stream=True)
+        if is_query_over(environment.query_id):  # the sink serves another one now
+            environment = self._load_environment(rows, of_stream=True, anew=True)
         query_id = self._find_query_id(rows.sparkSession, environment.query_id)
         note_active(rows.sparkSession, query_id)
         return Batch(

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -106,10 +107,11 @@ def note_active(spark: SparkSession, query_id: str | None) -> None:
         spark: the session of a batch of the query.
         query_id: the query, which has a batch under way; None: a write outside a stream.
     """
-    if query_id is None or query_id in _SEEN_BY or is_connect(spark):
+    if query_id is None or is_connect(spark):
         return
-    own = SparkSession.builder.getOrCreate()
-    _SEEN_BY[query_id] = own if _names(own, query_id) else None
+    own = SparkSession.builder.getOrCreate()  # another one than before, where the application stopped Spark meanwhile
+    if _SEEN_BY.get(query_id) is not own:
+        _SEEN_BY[query_id] = own if _names(own, query_id) else None
 
 
 def is_seen_active(query_id: str | None) -> bool:
@@ -127,7 +129,11 @@ def is_query_over(query_id: str | None) -> bool:
 
 
 def _names(session: SparkSession, query_id: str) -> bool:
-    return any(query.id == query_id for query in session.streams.active)
+    try:
+        UUID(query_id)
+    except ValueError:  # of no query of Spark, which refuses to look for it
+        return False
+    return session.streams.get(query_id) is not None
 
 
 def is_connect(spark: SparkSession) -> bool:

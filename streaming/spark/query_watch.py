@@ -20,12 +20,15 @@ class QueryWatch:
     Under Spark Connect nothing is watched: there the process of the sink ends with the query.
 
     Args:
-        ended: a method of the sink, called once for each query that has ended. The watch does not keep the sink alive.
+        leave: a method of the sink, called when a query has ended, and again later until it returns True. It gets a
+            function that says whether the query is still over: it may have been started again. The watch does not keep
+            the sink alive.
     """
 
-    def __init__(self, ended: Callable[[], None]) -> None:
-        self._ended = weakref.WeakMethod(ended)
+    def __init__(self, leave: Callable[[Callable[[], bool]], bool]) -> None:
+        self._leave = weakref.WeakMethod(leave)
         self._query_id: str | None = None
+        self._lock = threads.make_lock()
 
     def note_batch(self, spark: SparkSession, query_id: str | None) -> None:
         """Called for each batch: begins to watch its query, unless that is watched.
@@ -34,22 +37,31 @@ class QueryWatch:
             spark: the session of the batch.
             query_id: of its query; None outside a stream.
         """
-        if query_id in (None, self._query_id) or is_connect(spark) or not is_seen_active(query_id):
+        if is_connect(spark) or not is_seen_active(query_id):
             return
-        self._query_id = query_id
-        threads.start_thread(lambda: self._watch(query_id), "hudistream-query", daemon=True)
+        with self._lock:
+            if query_id != self._query_id:
+                self._query_id = query_id
+                threads.start_thread(lambda: self._watch(query_id), "hudistream-query", daemon=True)
 
     def _watch(self, query_id: str | None) -> None:
-        while self._query_id == query_id and self._ended() is not None:
+        while self._is_watched(query_id):
             clock.sleep_s(_EVERY_S)
             try:
-                if not is_query_over(query_id):
+                leave = self._leave() if self._is_over(query_id) else None
+                if leave is None or not leave(lambda: self._is_over(query_id)):
                     continue
+                with self._lock:
+                    if self._is_over(query_id):  # else a batch came meanwhile, and found that it is watched
+                        self._query_id = None
             except Exception as error:  # noqa: BLE001 Spark is gone, and the process probably with it
                 log.debug("query_not_watched", query_id=query_id, error=str(error))
-                return
-            ended = self._ended()
-            if self._query_id == query_id and ended is not None:
-                self._query_id = None
-                ended()
-            return
+                with self._lock:
+                    if self._query_id == query_id:
+                        self._query_id = None
+
+    def _is_watched(self, query_id: str | None) -> bool:
+        return self._query_id == query_id and self._leave() is not None
+
+    def _is_over(self, query_id: str | None) -> bool:
+        return self._query_id == query_id and is_query_over(query_id)

@@ -45,9 +45,21 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     health.add_argument(
         "--stale-after",
         metavar="MINUTES",
-        type=float,
-        help="a table without a new commit for so long is worth a look (exit code 1)",
+        type=minutes,
+        help="a table that has had no commit with rows for so long is worth a look (exit code 1)",
     )
+
+
+def minutes(text: str) -> float:
+    """A number of minutes, 0 or more.
+
+    Raises:
+        ValueError: it is no such number.
+    """
+    found = float(text)
+    if not 0 <= found < float("inf"):
+        raise ValueError(text)
+    return found
 
 
 def _health(given: argparse.Namespace) -> int:

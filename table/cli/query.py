@@ -170,13 +170,16 @@ def _changes(given: argparse.Namespace) -> int:
 
 def _range_of_commit(table: HudiTable, time: str) -> tuple[str, str]:
     """Between which times (the first exclusive) a commit of the active timeline became visible, and no other one."""
-    visible = table.load_timeline().visible_times.get(time)
+    times = table.load_timeline().visible_times
+    visible = times.get(time)
     if visible is None:
         raise InvalidConfigError(
             f"--commit {time}: no completed write of the active timeline has this instant time; `hudistream history` "
             "lists them"
         )
-    return str(int(visible) - 1).zfill(len(visible)), visible
+    # a time of a commit: between two, another one may have been under way that was undone since
+    before = max((at for at in times.values() if at < visible), default=None)
+    return before or str(int(visible) - 1).zfill(len(visible)), visible
 
 
 def _query(given: argparse.Namespace) -> int:
@@ -196,7 +199,7 @@ def _query(given: argparse.Namespace) -> int:
             unknown = re.search(r"Table with name (\S+) does not exist", str(error))
             if unknown is None:
                 raise
-            why = f"a query knows no table {unknown[1]!r}: the one of PATH is called {TABLE_NAME} there"
+            why = f"there is no table {unknown[1]!r} in this query: write {TABLE_NAME}, which is the table at PATH"
             raise UsageError(why) from error
         names = [column[0] for column in answer.description or ()]
         rows = answer.fetchall() if names else []

@@ -12,7 +12,7 @@ first. An action that read the properties before the mark is pending in that lis
 change may still come late.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from table.config.table_config import TableConfig, load_properties, update_properties
@@ -31,18 +31,20 @@ class Holding(Protocol):
         """Raises a CommitConflictError if another writer has taken the table over."""
 
 
-def mark_change(storage: Storage, holding: Holding, beside: Mapping[str, str] | None = None) -> TableConfig:
+def mark_change(
+    storage: Storage, holding: Holding, beside: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda _: {}
+) -> TableConfig:
     """Announces a change of the properties. Returns the properties.
 
     Args:
         storage: of the table.
         holding: how the caller holds the table.
-        beside: keys and values that change with the announcement.
+        beside: keys and values that change with the announcement, for the properties as they are then.
 
     Raises:
         CommitConflictError: another writer has taken the table over.
     """
-    marked = update_properties(storage, {MARK: holding.owner, **(beside or {})})
+    marked = update_properties(storage, lambda properties: {MARK: holding.owner, **beside(properties)})
     holding.confirm()
     return marked
 

@@ -15,7 +15,7 @@ from table.services.compaction.plan import commits_since_compaction
 from table.services.kept_settings import KeptSettings, load_settings
 from table.services.probes import probe
 from table.services.rollback.outlook import load_outlook
-from table.snapshot import Snapshot
+from table.snapshot import SERVICE_OPERATIONS, Snapshot
 from table.timeline.instant import Action
 from table.timeline.pins import PINS_FOLDER, parse_pin
 from table.transaction.holder import find_standing_holder
@@ -48,7 +48,9 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None, stale_af
     newest = timeline.writes_by_time[-COMMITS_SEEN:]
     holder = find_standing_holder(table.storage, HeartbeatSettings())
     held_by = holder.record if holder.record is not None and not holder.record.is_released else None
-    figures = read_figures(snapshot, newest).values()
+    by_time = read_figures(snapshot, newest)
+    figures = by_time.values()
+    of_rows = [time for time, one in by_time.items() if one.operation not in SERVICE_OPERATIONS]
     facts = Health(
         table.storage.base_uri,
         table.config.version,
@@ -77,6 +79,7 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None, stale_af
         not_writable="" if room is None else room.not_writable,
         is_read_only=room is not None and room.is_read_only,
         judged_as=settings.sink_id,
+        last_rows_age_s=min((_age_s(timeline.visible_times[time], table) for time in of_rows), default=None),
     )
     return judged(facts, settings.clean, settings.archive, settings.compaction, stale_after_s)
 

@@ -102,6 +102,8 @@ class Health(ShownInNotebooks):
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
         last_commit: instant time of the newest completed write; None if there is none.
         last_commit_age_s: seconds since then.
+        last_rows_age_s: seconds since the newest commit that is no compaction or clustering became visible; None if
+            none of the newest ten is one.
         rows_per_minute: rows that the newest commits added, updated and deleted; None with fewer than two commits.
         writer: the writer that holds the table, in words; None if no writer holds it.
         writer_lives: whether that writer gave a sign of life lately; None if no writer holds the table.
@@ -158,6 +160,7 @@ class Health(ShownInNotebooks):
     not_writable: str = ""
     is_read_only: bool = False
     judged_as: str = ""
+    last_rows_age_s: float | None = None
     findings: tuple[HealthFinding, ...] = field(default=())
 
     @property

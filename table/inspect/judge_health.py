@@ -32,7 +32,8 @@ def judged(
         clean: when a clean is due.
         archive: how long the active timeline may be.
         compaction: when a compaction is due.
-        stale_after_s: seconds after which a table without a new commit is worth a look; None: never.
+        stale_after_s: seconds without a commit of a writer after which the table is worth a look; None: never. Services
+            do not count.
     """
     found = [
         *_broken(facts),
@@ -100,14 +101,14 @@ def _left(facts: Health) -> Iterable[HealthFinding]:
 
 
 def _stale(facts: Health, after_s: float | None) -> Iterable[HealthFinding]:
-    if after_s is None or (facts.last_commit_age_s is not None and facts.last_commit_age_s <= after_s):
+    age_s = facts.last_rows_age_s
+    if after_s is None or (age_s is not None and age_s <= after_s):
         return
-    since = (
-        "no commit ever" if facts.last_commit_age_s is None else f"no commit for {age_text(facts.last_commit_age_s)}"
-    )
+    since = f"for {age_text(age_s)}" if age_s is not None else "among the newest ten commits"
     yield _look(
         Code.STALE,
-        f"{since}: the stream does not run, its batches fail, or no rows come (a batch without rows leaves none)",
+        f"no commit with rows {since}: the stream does not run, its batches fail or take longer, or no rows come (a "
+        "batch without rows leaves no commit)",
     )
 
 

@@ -44,7 +44,7 @@ from table.metadata_table.index_keys import file_id_of
 from table.metadata_table.make_record_index import GroupKeys, make_record_index
 from table.metadata_table.make_statistics import Records, make_statistics
 from table.metadata_table.metadata_table import METADATA_FOLDER, GroupKey, token_of_group
-from table.metadata_table.numbering import COUNT, count_made, first_time
+from table.metadata_table.numbering import COUNT, count_made, counted, first_time
 from table.metadata_table.record_codec import schema_of
 from table.metadata_table.records import ALL_PARTITIONS, key_of
 from table.metadata_table.statistics import Statistics, indexed_columns
@@ -117,7 +117,8 @@ def make_lists(
     number = count_made(storage) + 1
     remains = list_metadata_files(storage)
     if holding is not None:
-        mark_change(storage, holding, {COUNT: str(number)})
+        # a process that stood still takes no number back that others have reached
+        mark_change(storage, holding, lambda properties: {COUNT: str(max(number, counted(properties)))})
         if _has_begun(timeline, load_timeline(storage, timeline.layout)):
             withdraw_change(storage)
             return _not_made(storage, config, "another action began meanwhile")

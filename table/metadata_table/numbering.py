@@ -4,6 +4,8 @@ Files are deleted without a condition. A process can stand still before it delet
 until others have made a new one: it knows the names of the old files, and no new one.
 """
 
+from collections.abc import Mapping
+
 from table.config.table_config import load_table_config
 from table.metadata_table.metadata_table import MADE
 from table.storage.interface import Storage
@@ -21,8 +23,13 @@ def count_made(storage: Storage) -> int:
         CorruptFileError, StorageError: the properties cannot be read.
     """
     now = load_table_config(storage)
-    counted = now.extra.get(COUNT, "") if now is not None else ""
-    return int(counted) if counted.isdecimal() else 0
+    return counted(now.extra) if now is not None else 0
+
+
+def counted(properties: Mapping[str, str]) -> int:
+    """The number that properties hold; 0 without one (pure)."""
+    text = properties.get(COUNT, "")
+    return int(text) if text.isdecimal() else 0
 
 
 def first_time(layout: TimelineLayout, timeline: Timeline, count: int) -> str:

@@ -141,8 +141,8 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
     for key, ours, theirs in (*pairs, encoding, *stored):
         if ours is not None and ours != theirs:
             raise InvalidConfigError(
-                f"{in_words(key, _shown(ours))} contradicts the table, which has {_shown(theirs)}, and keeps it: give "
-                "that, or nothing, or write another table"
+                f"{in_words(key, _shown(ours))} contradicts the table, which has {_shown(theirs) or 'none'} and cannot "
+                "change it: leave the option out, or write to another path"
             )
     _check_virtual_keys(options, config)
 

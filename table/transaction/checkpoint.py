@@ -81,14 +81,16 @@ def steps_to_replay(first: int) -> str:
     """How a stream is made to write batches again that were undone by hand (pure).
 
     Spark starts with the last batch of ``offsets``, whatever ``commits`` has. So the batches after the first one go
-    from there, too, and Spark plans them anew.
+    from there, too, and Spark plans them anew. It keeps the offsets of so many batches as
+    ``spark.sql.streaming.minBatchesToRetain`` says, 100 by default.
 
     Args:
         first: the first batch that is to come again.
     """
     return (
-        f"delete commits/{first}, offsets/{first + 1} and all that is later in these two folders of the stream's "
-        "checkpoint, and start the stream: it replays them"
+        f"if the stream's checkpoint still has offsets/{first}, delete commits/{first}, offsets/{first + 1} and all "
+        "that is later in these two folders, and start the stream: it replays them. All tables that the stream writes "
+        f"have to be taken back to before batch {first}. Without offsets/{first}, write the rows again as a batch job"
     )
 
 
@@ -225,9 +227,9 @@ def already_committed(
         f"batch {batch_id} of sink {sink_id!r} {relation} batch {last.batch_id}, which is committed: {reason}. "
         "Start the stream from the checkpoint that wrote the table. If that is gone, or the stream had none, give the "
         "stream a checkpointLocation, and choose one: (1) delete the table, and load everything anew; (2) give the "
-        "sink another hoodie.datasource.write.streaming.checkpoint.identifier, and the source is read again: an upsert "
-        "by an ordering field changes nothing by that, one without shows older values until the stream has caught up, "
-        "and an insert adds all rows once more; (3) with Kafka, where both sinks name the "
+        "sink another hoodie.datasource.write.streaming.checkpoint.identifier, and the source is read again: with an "
+        "ordering field, an upsert leaves the table as it is; without one, readers see older values until the stream "
+        "has caught up; an insert doubles all rows; (3) with Kafka, where both sinks name the "
         "checkpointLocation of their query in hudistream.checkpoint.location, the new query goes on where the last one "
         "ended"
     )

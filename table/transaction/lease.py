@@ -205,12 +205,12 @@ class Lease:
                 raise TableHeldError(
                     f"the table {storage.base_uri!r} is being written by a live writer, {describe_holder(holder)}; "
                     f"this is sink {identity.sink_id!r}, query {identity.query_id!r}: one writer per table. Stop the "
-                    "other query, which leaves the table some seconds later; a sink that holds it without a query "
-                    "leaves it by stop(), or when its process ends. If its machine died, start this one again "
+                    "other query: its sink releases the table some seconds later, once its services are done. A sink "
+                    "without a query releases it with stop(). If its machine died, start this one again "
                     f"{self._settings.expiry_ms / 1000:.0f} s later. For both to write, start both again, with "
-                    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL; their checkpoints stay. A stream "
-                    "that has written the table keeps its identifier, and the other one gets a "
-                    "hoodie.datasource.write.streaming.checkpoint.identifier of its own"
+                    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL; their checkpoints stay. Do not "
+                    "change the identifier of the stream that has written the table; give the other one another "
+                    "hoodie.datasource.write.streaming.checkpoint.identifier"
                 )
             number = holder.number + 1 if holder is not None else 1
             record = LeaseRecord(number, identity, this_machine(), this_process())

@@ -123,14 +123,23 @@ def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
     if not first:
         return
     named = "; ".join(
-        f"commit {time} is batch {number} of the stream with sink id {sink_id!r} (query {query_id}). To undo it all "
-        f"the same: --force (force=True); then stop the stream, {steps_to_replay(number)}"
+        f"commit {time} is batch {number} of {_writer_of(sink_id, query_id)}"
         for (sink_id, query_id), (number, time) in first.items()
     )
-    raise InvalidConfigError(
-        "a stream's checkpoint takes its batches for done and does not send their rows again: "
-        f"{named}. Nothing was undone"
+    again = "; ".join(
+        f"for sink id {sink_id!r}, {'write the batches again' if query_id is None else steps_to_replay(number)}"
+        for (sink_id, query_id), (number, _) in first.items()
     )
+    raise InvalidConfigError(
+        f"{named}: who sent these batches takes them for done, and does not send their rows again. Nothing was undone. "
+        f"To undo them all the same, stop their writers and give --force (force=True). Then, {again}"
+    )
+
+
+def _writer_of(sink_id: str, query_id: str | None) -> str:
+    if query_id is None:
+        return f"a program that numbers its batches, with sink id {sink_id!r}"
+    return f"the stream with sink id {sink_id!r} (query {query_id})"
 
 
 def check_not_held(timeline: Timeline, savepoint: str) -> None:

@@ -122,6 +122,28 @@ def test_it_leaves_its_tables_when_its_query_has_ended(spark, tmp_path, monkeypa
     assert ids(tmp_path / "r", "x")[0] == 0
 
 
+def test_it_keeps_its_tables_for_a_second_query(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(query_watch, "_EVERY_S", 0.05)
+    spark.range(9).selectExpr("id", "'x' AS name", "id AS ts").write.parquet(str(tmp_path / "in"))
+    rows = spark.readStream.schema("id long, name string, ts long").parquet(str(tmp_path / "in"))
+    router = router_of(tmp_path / "r")
+    run(rows, router, str(tmp_path / "c1"))
+    until = time.monotonic() + 60
+    while router._lease.is_held:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    shutil.rmtree(tmp_path / "r" / "x")
+    query = rows.writeStream.foreachBatch(router).option("checkpointLocation", str(tmp_path / "c2")).start()
+    try:
+        query.processAllAvailable()
+        time.sleep(1)
+        assert find_holder(LocalStorage(str(tmp_path / "r" / "x"))).identity.query_id == query.id
+        assert router._lease.is_held
+    finally:
+        query.stop()
+        router.stop()
+
+
 def test_it_leaves_its_tables_when_its_query_failed_with_its_first_batch(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(query_watch, "_EVERY_S", 0.05)
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 9).load()

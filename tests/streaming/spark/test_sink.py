@@ -479,6 +479,28 @@ def test_a_sink_leaves_its_table_when_its_query_has_ended(spark, tmp_path, monke
     wait_until_left()
 
 
+def test_a_sink_that_serves_another_query_holds_the_table_for_that_one(spark, tmp_path, monkeypatch):
+    """The first one failed in its first batch, as in a notebook: the second one's table is not left, and not taken."""
+    monkeypatch.setattr(query_watch, "_EVERY_S", 0.05)
+    path, folder, sink = str(tmp_path / "t"), str(tmp_path / "in"), HudiSink(str(tmp_path / "t"), OPTIONS)
+    with pytest.raises(StreamingQueryException):
+        run(source(spark, folder, 1).selectExpr("p", "ts"), sink, str(tmp_path / "c1"))
+    query = (
+        source(spark, folder, 1)
+        .writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(tmp_path / "c2"))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        time.sleep(1)
+        assert find_holder(LocalStorage(path)).identity.query_id == query.id
+        with pytest.raises(CommitConflictError, match="being written by a live writer"):
+            HudiSink(path, OPTIONS).write(frame(spark, 5000, 5010))
+    finally:
+        query.stop()
+
+
 def test_a_sink_whose_query_is_active_does(spark, tmp_path):
     path = str(tmp_path / "t")
     sink = HudiSink(path, OPTIONS)

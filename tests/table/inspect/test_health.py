@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 from command_line import said
 from engine import Engine, leave_a_dead_batch, rows
 
-from hudistream import ArrowSink, HudiTable
+from hudistream import ArrowSink, HudiTable, compact
 from table import clock
 from table.cli.main import main
 from table.config.table_config import PROPERTIES_FILE, update_properties
@@ -195,3 +196,17 @@ def test_a_folder_without_rights_and_a_full_disk_are_told(path, capsys, monkeypa
             told = json.loads(said(capsys, "health", path, "--format", "json", code=2))
         assert [one["code"] for one in told["findings"]] == [code]
     assert table.health().free_bytes == pytest.approx(found.f_bavail * found.f_frsize, rel=0.2)
+
+
+def test_services_are_no_sign_of_a_stream_that_lives(tmp_path):
+    """A compaction now hides no stream that ended before."""
+    path = str(tmp_path / "t")
+    options = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+    with ArrowSink(path, options, key="id", order_by="ts", operation="upsert") as sink:
+        for ts in range(2):
+            sink.write(pa.table({"id": ["a"], "ts": [ts]}))
+    time.sleep(1.5)
+    assert compact(path) is not None
+    found = HudiTable.open(path).health(stale_after_s=1.5)
+    assert found.last_rows_age_s > found.last_commit_age_s + 1
+    assert [one.code.value for one in found.findings] == ["stale"]

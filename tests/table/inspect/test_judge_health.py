@@ -107,15 +107,15 @@ def test_what_is_not_well_is_said_with_its_code_and_the_way_out(changed, verdict
 @pytest.mark.parametrize(
     ("age_s", "after_s", "said"),
     [
-        (1801.0, 1800.0, "no commit for 30 min"),
+        (1801.0, 1800.0, "no commit with rows for 30 min"),
         (1800.0, 1800.0, None),
         (1e9, None, None),
-        (None, 1800.0, "no commit ever"),
+        (None, 1800.0, "no commit with rows among the newest ten commits"),
         (None, None, None),
     ],
 )
 def test_a_table_without_new_commits_is_worth_a_look_only_where_somebody_says_so(age_s, after_s, said):
-    found = judged(replace(WELL, last_commit_age_s=age_s), *SETTINGS, after_s)
+    found = judged(replace(WELL, last_rows_age_s=age_s), *SETTINGS, after_s)
     assert [(one.code, one.text.split(":")[0]) for one in found.findings] == ([(Code.STALE, said)] if said else [])
     assert found.verdict is (LOOK if said else Verdict.WELL)
 

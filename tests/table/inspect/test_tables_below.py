@@ -6,6 +6,7 @@ import pytest
 from command_line import said
 from engine import Engine, rows
 
+from table.cli.health import minutes
 from table.inspect.health_facts import Verdict
 from table.inspect.report.page import tables_page
 from table.inspect.tables_below import find_tables, load_glances
@@ -52,6 +53,12 @@ def test_the_command_says_it_for_people_and_for_programs(lake, capsys):
     assert said(capsys, "health", str(lake), "--stale-after", "0", code=2).count("[stale]") == 2
     assert said(capsys, "health", str(lake / "a/well"), "--stale-after", "60").startswith("WELL")
     assert "there is no Hudi table" in said(capsys, "health", str(lake / "a/raw"), code=1)
+
+
+@pytest.mark.parametrize("text", ["nan", "-1", "inf", "soon"])
+def test_minutes_are_a_number(text):
+    with pytest.raises(ValueError, match=text):
+        minutes(text)
 
 
 def test_a_page_about_all_of_them(lake, capsys):

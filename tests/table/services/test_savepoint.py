@@ -82,9 +82,10 @@ def test_batches_of_two_streams_come_again_each_by_its_own_steps(tmp_path):
     with pytest.raises(InvalidConfigError) as refused:
         restore_to_savepoint(table, time)
     told = str(refused.value)
-    assert "commits/4, offsets/5 " in told.split("'other' (query other-query)")[1].split("; commit ", maxsplit=1)[0]
+    assert "batch 4 of the stream with sink id 'other' (query other-query)" in told
+    assert "commits/4, offsets/5 " in told.split("for sink id 'other', ")[1].split("; for sink id ", maxsplit=1)[0]
     assert "commits/1, offsets/2 " in told
-    assert told.count("offsets/") == 2
+    assert told.count("commits/") == 2
 
 
 def test_what_cannot_be_done_says_why(tmp_path):

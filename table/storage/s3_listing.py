@@ -8,18 +8,18 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-_DIRECTORY_BUCKET = "--x-s3"
+_DIRECTORY_BUCKETS = ("--x-s3", "--xa-s3")  # and access points of them
 
 
 def is_directory_bucket(bucket: str) -> bool:
     """Whether a bucket is one of S3 Express: it lists folders as a whole, in no order (pure).
 
-    The suffix is reserved for such buckets (Amazon S3 User Guide, "Directory bucket naming rules").
+    The suffixes are reserved for them (Amazon S3 User Guide, "Directory bucket naming rules").
 
     Args:
-        bucket: its name.
+        bucket: its name, or that of an access point.
     """
-    return bucket.endswith(_DIRECTORY_BUCKET)
+    return bucket.endswith(_DIRECTORY_BUCKETS)
 
 
 def list_entries(fs: Any, target: str, *, deep: bool = False, prefix: str = "") -> list[Mapping[str, Any]]:

@@ -31,7 +31,8 @@ def bucket():
 
 
 @pytest.mark.parametrize(
-    ("name", "is_one"), [("lake--use1-az4--x-s3", True), ("lake", False), ("lake--x-s3-more", False)]
+    ("name", "is_one"),
+    [("lake--use1-az4--x-s3", True), ("lake--use1-az4--xa-s3", True), ("lake", False), ("lake--x-s3-more", False)],
 )
 def test_which_buckets_are_directory_buckets(name, is_one):
     assert is_directory_bucket(name) is is_one

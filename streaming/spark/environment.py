@@ -109,8 +109,9 @@ def note_active(spark: SparkSession, query_id: str | None) -> None:
     """
     if query_id is None or is_connect(spark):
         return
-    own = SparkSession.builder.getOrCreate()  # another one than before, where the application stopped Spark meanwhile
-    if _SEEN_BY.get(query_id) is not own:
+    known = _SEEN_BY.get(query_id)
+    if known is None or not _names(known, query_id):  # its application may have stopped Spark, and started it again
+        own = SparkSession.builder.getOrCreate()
         _SEEN_BY[query_id] = own if _names(own, query_id) else None
 
 

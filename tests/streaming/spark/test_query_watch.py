@@ -3,14 +3,13 @@
 import threading
 import time
 from types import SimpleNamespace
-from uuid import uuid4
 
 import pytest
 
 from streaming.spark import environment, query_watch
 from streaming.spark.query_watch import QueryWatch
 
-QUERY = str(uuid4())
+QUERY, OTHER = "0f3a7c52-6d0e-4b7e-9c55-0d5a3e1f2b6c", "9a1d2f64-3b1c-4e0d-8f77-5c2e6a4b8d10"
 
 
 class Session:
@@ -54,7 +53,7 @@ def test_a_query_that_is_started_again_after_spark_was_is_asked_of_the_new_sessi
     assert not environment.is_query_over(QUERY)
 
 
-@pytest.mark.parametrize("query_id", [None, str(uuid4()), "not of Spark"])
+@pytest.mark.parametrize("query_id", [None, OTHER, "not of Spark"])
 def test_what_no_session_named_is_never_over(own, query_id):
     environment.note_active(own(Session(QUERY)), query_id)
     assert not environment.is_seen_active(query_id)

@@ -17,7 +17,7 @@ from table.metadata_table.groups import layer_of, valid_blocks
 from table.view.file_group import CommittedInstants
 
 _BLOCKS_AT_ONCE = 256  # 16 MB of a block's usual size
-_ENTRY_BYTES = 500  # what Python needs for an entry
+_ENTRY_BYTES = 1_000  # what Python and Arrow need for a layer beside its bytes, as measured; and for an entry
 _DELETE = b""  # the value of a record that goes
 
 

@@ -4,6 +4,7 @@ The index may have several levels, as HBase writes it for large files.
 """
 
 import struct
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
@@ -139,7 +140,8 @@ class HFile:
         """
         if SCHEMA_KEY not in self.info:
             raise CorruptFileError("an HFile has no schema in its file info")
-        return self.info[SCHEMA_KEY].decode(errors="replace")
+        # what remembers the records of many files has their schema once: it takes more memory than some records
+        return sys.intern(self.info[SCHEMA_KEY].decode(errors="replace"))
 
     @property
     def key_bytes(self) -> int:

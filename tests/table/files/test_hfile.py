@@ -225,3 +225,9 @@ def test_entries_that_come_in_pieces_give_the_same_file(monkeypatch, at_once):
     assert encode_hfile(iter(entries), "{}", is_base_file=True) == whole
     with pytest.raises(ValueError, match="comes after"):
         encode_hfile([*entries, (b"k00000", b"")], "{}")
+
+
+def test_files_of_one_schema_share_its_text():
+    """Thousands of files are remembered, and each would keep some kilobytes."""
+    one, other = (HFile(encode_hfile([(key, b"1")], '{"type": "x"}')) for key in (b"a", b"b"))
+    assert one.schema is other.schema

@@ -191,7 +191,8 @@ class HudiTable(hudi_table.HudiTable):
         It is judged by the settings of the sink that started last.
 
         Args:
-            stale_after_s: seconds after which a table without a new commit is worth a look; None: never.
+            stale_after_s: seconds without a commit of a writer after which the table is worth a look; None: never.
+                Services do not count.
 
         Returns:
             Facts for an operator: age of the last commit, writer, files, backlog of services, and a verdict.

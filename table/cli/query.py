@@ -16,7 +16,7 @@ from table.extras import needs_extra
 from table.hudi_table import HudiTable
 from table.inspect.contents import load_files, load_history
 from table.inspect.words import size_text
-from table.scan.change_range import EARLIEST
+from table.scan.change_range import EARLIEST, range_of_commit
 from table.scan.feed.choices import FeedChoices
 from table.scan.feed.feed import ChangeFeed
 from table.scan.plan import load_read_schema
@@ -169,17 +169,14 @@ def _changes(given: argparse.Namespace) -> int:
 
 
 def _range_of_commit(table: HudiTable, time: str) -> tuple[str, str]:
-    """Between which times (the first exclusive) a commit of the active timeline became visible, and no other one."""
-    times = table.load_timeline().visible_times
-    visible = times.get(time)
-    if visible is None:
+    """As `range_of_commit`, of a commit that the user names."""
+    found = range_of_commit(table.load_timeline(), time)
+    if found is None:
         raise InvalidConfigError(
             f"--commit {time}: no completed write of the active timeline has this instant time; `hudistream history` "
             "lists them"
         )
-    # a time of a commit: between two, another one may have been under way that was undone since
-    before = max((at for at in times.values() if at < visible), default=None)
-    return before or str(int(visible) - 1).zfill(len(visible)), visible
+    return found
 
 
 def _query(given: argparse.Namespace) -> int:

@@ -31,7 +31,8 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None, stale_af
 
     Args:
         settings: of a sink, which say what is small and what is late. None: those of the sink that started last.
-        stale_after_s: seconds after which a table without a new commit is worth a look; None: never.
+        stale_after_s: seconds without a commit of a writer after which the table is worth a look; None: never.
+            Services do not count.
 
     Returns:
         The facts, with findings.

@@ -57,9 +57,8 @@ def load_glances(
     Raises:
         StorageError: a folder above the tables cannot be listed.
     """
-    found = [
-        _glance_at(table, settings, stale_after_s) for table in find_tables(folder)
-    ]  # each asks the store side by side
+    # each asks the store side by side
+    found = [_glance_at(table, settings, stale_after_s) for table in find_tables(folder)]
     return sorted(found, key=lambda one: (-one.verdict, -len(one.findings), one.path))
 
 

@@ -116,3 +116,22 @@ def choose_range(timeline: Timeline, since: str, until: str | None, asked: str) 
             "writer rolls back what a dead one left"
         )
     return ChangeRange(since, until)
+
+
+def range_of_commit(timeline: Timeline, time: str) -> tuple[str, str] | None:
+    """The times between which a commit of the active timeline became visible, and no other one (pure).
+
+    Args:
+        timeline: of the table.
+        time: request time of the commit.
+
+    Returns:
+        The first is exclusive, as in `ChangeRange`. None: there is no such commit.
+    """
+    times = timeline.visible_times
+    visible = times.get(time)
+    if visible is None:
+        return None
+    # a time of a commit: between two, another one may have been under way that was undone since
+    before = max((at for at in times.values() if at < visible), default=None)
+    return before or str(int(visible) - 1).zfill(len(visible)), visible

@@ -45,8 +45,8 @@ def check_nothing_undone(snapshot: Snapshot, last: CommittedBatch | None, sink_i
         if undone_sink == sink_id and known < undone < batch_id:
             raise BatchOrderError(
                 f"batch {batch_id} of sink {sink_id!r} comes after batch {undone}, which was undone by hand "
-                f"(commit {time}, {rollback.file_name}): its rows are not in the table. Either "
-                f"{steps_to_replay(known + 1)}; or, if they are not wanted, give the sink another "
+                f"(commit {time}, {rollback.file_name}): its rows are not in the table. To get "
+                f"them, {steps_to_replay(known + 1)}. If they are not wanted, give the sink another "
                 "hoodie.datasource.write.streaming.checkpoint.identifier"
             )
 

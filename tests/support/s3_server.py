@@ -52,3 +52,21 @@ def s3_options():
     with serve_s3() as address:
         client = {"endpoint_url": address, "region_name": "eu-west-1"}
         yield {"key": "test", "secret": "test", "client_kwargs": client}
+
+
+def race_of_creators(address, options, name):
+    """The texts of those who created a file, of six that try at once, each with a client of its own."""
+    from table.storage.opening import open_storage
+
+    won = []
+
+    def create(number):
+        if open_storage(address, options).create_exclusive(name, str(number).encode()):
+            won.append(str(number).encode())
+
+    racing = [threading.Thread(target=create, args=(number,)) for number in range(6)]
+    for thread in racing:
+        thread.start()
+    for thread in racing:
+        thread.join()
+    return won

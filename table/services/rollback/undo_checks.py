@@ -131,7 +131,7 @@ def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
         for (sink_id, query_id), (number, _) in first.items()
     )
     raise InvalidConfigError(
-        f"{named}: who sent these batches takes them for done, and does not send their rows again. Nothing was undone. "
+        f"{named}. For their writers these batches are done, and their rows are not sent again. Nothing was undone. "
         f"To undo them all the same, stop their writers and give --force (force=True). Then, {again}"
     )
 

@@ -35,7 +35,7 @@ def own(monkeypatch):
 
 def test_a_query_is_over_when_the_session_that_named_it_names_it_no_more(own):
     session = own(Session(QUERY))
-    assert not environment.is_query_over(QUERY)  # nobody has seen it
+    assert not environment.is_query_over(QUERY)  # no session has named it
     environment.note_active(session, QUERY)
     assert environment.is_seen_active(QUERY)
     assert not environment.is_query_over(QUERY)

@@ -4,7 +4,14 @@ import pytest
 from instants import completed, inflight, requested
 
 from table.errors import InvalidConfigError
-from table.scan.change_range import EARLIEST, ChangeRange, choose_range, first_pending_write, newest_settled
+from table.scan.change_range import (
+    EARLIEST,
+    ChangeRange,
+    choose_range,
+    first_pending_write,
+    newest_settled,
+    range_of_commit,
+)
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import LAYOUT_2
 from table.timeline.timeline import build_timeline
@@ -75,3 +82,17 @@ def test_a_base_file_holds_no_row_of_a_later_commit(time, may):
 def test_a_range_without_commits_is_held_by_no_base_file():
     base = BaseFile("p", f"f_0-0-0_{T[3]}.parquet", "f", T[3], 1)
     assert not ChangeRange(T[2], T[4], frozenset()).may_hold(FileSlice("p", "f", T[3], base, ()))
+
+
+@pytest.mark.parametrize(
+    ("time", "found"),
+    [
+        (T[4], (T[2], T[4])),  # not the time right before it: the pending write 3 may be undone later
+        (T[2], ("20260101000000001", T[2])),  # older commits may be archived
+        (T[3], None),
+        (T[9], None),
+    ],
+)
+def test_the_range_of_one_commit_begins_with_the_commit_before(time, found):
+    timeline = build_timeline([completed(T[2]), requested(T[3]), completed(T[4]), completed(T[6])])
+    assert range_of_commit(timeline, time) == found

@@ -1,4 +1,4 @@
-"""Which file of a clean's plan a reader's listing lacked, as a table of cases.
+"""Which file of a clean's plan is missing in a reader's listing, as a table of cases.
 
 The reader's snapshot shows the commits 1 to 3. Time 0 was archived, and commit 4 came after the reader's timeline.
 """
@@ -47,7 +47,7 @@ def listed(time, *logs):
         ("_SUCCESS", [], False),
     ],
 )
-def test_what_a_listing_lacked(deleted, slices, is_lost):
+def test_what_is_missing_in_a_listing(deleted, slices, is_lost):
     plan = CleanPlan("KEEP_LATEST_COMMITS", None, "", {"p": (f"/t/p/{deleted}",)})
     found = lost_to(plan, slices, COMMITTED, lambda path: path == "p")
     assert found == (f"/t/p/{deleted}" if is_lost else None)

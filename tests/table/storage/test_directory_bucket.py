@@ -1,11 +1,11 @@
 """The sink on a directory bucket of S3 Express: no order, prefixes of whole folders, sessions."""
 
 import random
-import threading
 
 import pyarrow as pa
 import pytest
 from directory_bucket import directory_bucket
+from s3_server import race_of_creators
 from tiers import quick
 
 from hudistream import HudiTable
@@ -100,18 +100,8 @@ def test_a_large_file_is_rewritten_by_parts_in_a_row(bucket):
 def test_one_of_several_writers_creates_a_file_and_all_pages_are_listed(bucket):
     address, storage_options, refused = bucket
     storage = open_storage(f"{address}/raced", storage_options)
-    won = []
-
-    def create(number):
-        if open_storage(f"{address}/raced", storage_options).create_exclusive("f/one", str(number).encode()):
-            won.append(number)
-
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
+    [won] = race_of_creators(f"{address}/raced", storage_options, "f/one")
+    assert storage.read("f/one") == won
     for number in range(50):
         storage.put(f"f/{number:02}", b"1")
     assert {entry.name for entry in storage.list_dir("f")} == {"one", *(f"{number:02}" for number in range(50))}

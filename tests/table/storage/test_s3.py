@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine, key_set, rows, undo_nothing
 from needs import require
-from s3_server import s3_options
+from s3_server import race_of_creators, s3_options
 from tiers import quick
 
 from streaming import ArrowSink, HudiSink
@@ -38,19 +38,8 @@ def test_only_one_of_two_puts_creates_an_object_empty_ones_too(s3):
         assert storage.create_exclusive(name, data)
         assert not storage.create_exclusive(name, b"2")
         assert storage.read(name) == data
-    won = []
-
-    def create(number):
-        if open_storage("s3a://lake/put", s3).create_exclusive("raced", str(number).encode()):
-            won.append(number)
-
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
-    assert storage.read("raced") == str(won[0]).encode()
+    [won] = race_of_creators("s3a://lake/put", s3, "raced")
+    assert storage.read("raced") == won
     assert {entry.name for entry in storage.list_dir("")} == {"full", "empty", "raced"}
     assert all(entry.modified_ms > 0 for entry in storage.list_dir(""))
 

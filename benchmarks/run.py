@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import report
+from candidate import DELTA, HUDI, ICEBERG
 from workloads import SIZES, generate
 
 HERE = Path(__file__).parent
@@ -25,16 +26,16 @@ UNPACKED = ("hoodie.parquet.small.file.limit=0",)
 CANDIDATES = {
     "packed": {
         OURS[0]: (OURS[1],),
-        "Hudi 1.0.2 insert, files packed (gzip, its default)": ("hudi",),
+        f"Hudi {HUDI} insert, files packed (gzip, its default)": ("hudi",),
         "bare partitioned Parquet (snappy, its default)": ("parquet",),
     },
     "appended": {
         "hudistream, bulk_insert (zstd 1)": ("hudistream", "hoodie.datasource.write.operation=bulk_insert"),
         "hudistream, packing off (zstd 1)": ("hudistream", *UNPACKED),
-        "Hudi 1.0.2 bulk_insert (gzip, its default)": ("hudi", "hoodie.datasource.write.operation=bulk_insert"),
-        "Hudi 1.0.2 insert, packing off (gzip, its default)": ("hudi", *UNPACKED),
-        "Iceberg 1.10 append (zstd, its default)": ("iceberg",),
-        "Delta 3.3.2 append (snappy, its default)": ("delta",),
+        f"Hudi {HUDI} bulk_insert (gzip, its default)": ("hudi", "hoodie.datasource.write.operation=bulk_insert"),
+        f"Hudi {HUDI} insert, packing off (gzip, its default)": ("hudi", *UNPACKED),
+        f"Iceberg {ICEBERG} append (zstd, its default)": ("iceberg",),
+        f"Delta {DELTA['3']} append (snappy, its default)": ("delta",),
         "bare partitioned Parquet (snappy, its default)": ("parquet",),
     },
 }
@@ -54,18 +55,18 @@ CANDIDATES["cleaning"] = {
 CANDIDATES["virtual"] = {
     OURS[0]: (OURS[1],),
     "hudistream, virtual keys (zstd 1)": (OURS[1], "hoodie.populate.meta.fields=false"),
-    "Iceberg 1.10 append (zstd, its default)": ("iceberg",),
+    f"Iceberg {ICEBERG} append (zstd, its default)": ("iceberg",),
     "bare partitioned Parquet (snappy, its default)": ("parquet",),
 }
 UPSERT = "hoodie.datasource.write.operation=upsert"
 CANDIDATES["upserts"] = {
     "hudistream upsert, BLOOM (zstd 1)": ("hudistream", UPSERT),
     "hudistream upsert, BLOOM, worker caches off": ("hudistream", UPSERT, "hudistream.index.cache.bytes=0"),
-    "Hudi 1.0.2 upsert, SIMPLE, no metadata table (gzip, its default)": ("hudi", UPSERT, "hoodie.index.type=SIMPLE"),
-    "Hudi 1.0.2 upsert, BLOOM, no metadata table (gzip, its default)": ("hudi", UPSERT, "hoodie.index.type=BLOOM"),
-    "Iceberg 1.10 MERGE, copy-on-write (zstd, its default)": ("iceberg-merge",),
-    "Iceberg 1.10 MERGE, merge-on-read (zstd, its default)": ("iceberg-merge", "mode=merge-on-read"),
-    "Delta 3.3.2 MERGE (snappy, its default)": ("delta-merge",),
+    f"Hudi {HUDI} upsert, SIMPLE, no metadata table (gzip, its default)": ("hudi", UPSERT, "hoodie.index.type=SIMPLE"),
+    f"Hudi {HUDI} upsert, BLOOM, no metadata table (gzip, its default)": ("hudi", UPSERT, "hoodie.index.type=BLOOM"),
+    f"Iceberg {ICEBERG} MERGE, copy-on-write (zstd, its default)": ("iceberg-merge",),
+    f"Iceberg {ICEBERG} MERGE, merge-on-read (zstd, its default)": ("iceberg-merge", "mode=merge-on-read"),
+    f"Delta {DELTA['3']} MERGE (snappy, its default)": ("delta-merge",),
 }
 APPENDS = "every version of a row appended"
 MERGE_ON_READ = "hoodie.datasource.write.table.type=MERGE_ON_READ"
@@ -78,9 +79,20 @@ CANDIDATES["merge-on-read"] = {
     "hudistream merge-on-read, BLOOM, Avro blocks": ("hudistream", UPSERT, MERGE_ON_READ),
     "hudistream copy-on-write, BLOOM (zstd 1)": ("hudistream", UPSERT),
     # small files are not looked for, so that it writes log files; it compacts within every fifth batch
-    "Hudi 1.0.2 merge-on-read, BUCKET, no metadata table": ("hudi", UPSERT, MERGE_ON_READ, *BUCKET, *UNPACKED),
-    "Iceberg 1.10 MERGE, merge-on-read (zstd, its default)": ("iceberg-merge", "mode=merge-on-read"),
+    f"Hudi {HUDI} merge-on-read, BUCKET, no metadata table": ("hudi", UPSERT, MERGE_ON_READ, *BUCKET, *UNPACKED),
+    f"Iceberg {ICEBERG} MERGE, merge-on-read (zstd, its default)": ("iceberg-merge", "mode=merge-on-read"),
     f"bare partitioned Parquet, {APPENDS}": ("parquet",),
+}
+# Delta's present releases need Spark 4, in an environment of its own (`make spark4`)
+ON_4 = "-on-spark-4"
+CANDIDATES["spark-4"] = {
+    "hudistream on Spark 4.2 (zstd 1)": ("hudistream" + ON_4,),
+    f"Delta {DELTA['4']} append (snappy, its default)": ("delta" + ON_4,),
+    "bare partitioned Parquet (snappy, its default)": ("parquet" + ON_4,),
+}
+CANDIDATES["spark-4-upserts"] = {
+    "hudistream on Spark 4.2, upsert, BLOOM (zstd 1)": ("hudistream" + ON_4, UPSERT),
+    f"Delta {DELTA['4']} MERGE (snappy, its default)": ("delta-merge" + ON_4,),
 }
 # what is measured unless told otherwise
 USUAL = (
@@ -96,16 +108,22 @@ USUAL = (
     ("big-recent", "upserts"),
     ("B", "merge-on-read"),
     ("big-spread", "merge-on-read"),
+    ("A", "spark-4"),
+    ("A2", "spark-4"),
+    ("B", "spark-4-upserts"),
 )
 
 
 def run_one(arguments, folder, out):
+    name, python = arguments[0], sys.executable
+    if name.endswith(ON_4):
+        name, python = name.removesuffix(ON_4), str(HERE.parent / ".venv-spark4" / "bin" / "python")
     said = subprocess.run(
-        [sys.executable, str(HERE / "candidate.py"), arguments[0], folder, out, *arguments[1:]],
+        [python, str(HERE / "candidate.py"), name, folder, out, *arguments[1:]],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYSPARK_PYTHON": python, "PYTHONPATH": str(HERE.parent)},
         check=False,
     )
     if said.returncode:

@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 import structlog
 from memory_folder import make_memory_folder
-from tiers import mark_beyond_pairs
+from tiers import mark_beyond_pairs, set_pace
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -50,6 +50,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
+    set_pace(config.option.markexpr or "")
     if config.option.basetemp is None:  # processes are given theirs by the one that starts them
         config.option.basetemp = made = make_memory_folder()
         if made is not None:

@@ -31,6 +31,7 @@ def rows_of(found):
     return {row["id"]: (row["v"], round(row["ts"].timestamp() * 1000) - NOON // 1000) for row in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", quick(1, [6, 8, 9]))
 @pytest.mark.parametrize("table_type", quick(1, ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_other_readers_read_times_that_were_rounded_down(partners, tmp_path, version, table_type):

@@ -9,6 +9,7 @@ from engine import Engine, rows
 from faults import FaultyStorage, Fuse, PowerCut
 from oracles import hudi_rs
 from oracles.hudi import JVM
+from tiers import quick
 
 from table import read_table
 from table.config.table_config import load_table_config
@@ -86,7 +87,7 @@ def test_ours_goes_on_in_a_table_that_hudi_made(hudi, golden):
 
 
 @pytest.mark.usefixtures("utc")
-@pytest.mark.parametrize("name", ["cow_with_failed_inflight", "cow_with_failed_inflight_direct"])
+@pytest.mark.parametrize("name", quick(1, ["cow_with_failed_inflight", "cow_with_failed_inflight_direct"]))
 def test_our_rollback_of_hudis_dead_commit_is_accepted(hudi, golden, name):
     path, expected = golden(name)
     columns = ["id", "name", "qty", "price", "region", "ts"]

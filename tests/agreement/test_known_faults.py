@@ -228,6 +228,7 @@ def test_a_fault_of_hudi_as_a_writer_is_still_there(partners, tmp_path, utc, nam
 OF_TWO_HUDIS = "1.0.2 does not know the ordering column of a table that 1.2.0 made"
 
 
+@pytest.mark.slow
 @pytest.mark.hudi
 def test_a_fault_of_one_hudi_on_a_table_of_another_is_still_there(hudi, partners, tmp_path, utc):
     shape = Shape(version=8, merge_on_read=True, index="BUCKET", kinds={KEY: "text", ORDER: "long"}, options=ONE_BUCKET)

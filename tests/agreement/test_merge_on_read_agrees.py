@@ -10,6 +10,7 @@ import pytest
 from engine import OPTIONS, Engine, leave_a_dead_batch
 from oracles import hudi_rs
 from oracles.hudi import Hudi, HudiError
+from tiers import quick
 from values import plain
 
 from hudistream import HudiTable
@@ -282,6 +283,7 @@ def test_hudi_rs_refuses_what_is_merged_column_by_column(tmp_path):
         hudi_rs.read(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "version", [6, pytest.param(8, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)]
 )
@@ -399,7 +401,7 @@ def back_after_delete(path, index):
     return options
 
 
-@pytest.mark.parametrize("index", ["BUCKET", "BLOOM"])
+@pytest.mark.parametrize("index", quick(1, ["BUCKET", "BLOOM"]))
 def test_what_comes_back_after_a_delete_is_the_new_row(hudi, tmp_path, index):
     """Before a compaction and after one by Hudi."""
     path = str(tmp_path / "t")

@@ -156,6 +156,7 @@ def test_late_stays_late_where_hudi_compacts(partners, tmp_path, name, version):
         shutil.rmtree(path + "-theirs")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["BUCKET", slow("BLOOM")])
 @pytest.mark.parametrize("names", quick(1, SEVERAL))
 def test_several_fields_are_compared_one_after_another(partners, tmp_path, names, index):

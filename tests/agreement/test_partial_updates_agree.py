@@ -132,6 +132,7 @@ def write_both(partner, version, batches, tmp_path, **options):
     return [sorted((tuple(row[name] for name in columns) for row in found), key=repr) for found in read]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table_type", quick(1, ["MERGE_ON_READ", "COPY_ON_WRITE"]))
 def test_a_late_delete_in_buckets_of_version_6(table_type, partners, tmp_path, utc):
     """It removes the row where it meets it in a base file. Readers of logs pass over it."""

@@ -7,6 +7,7 @@ import pytest
 from history import Read, Write, apply, explain
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 FIRST = {"k": (0, "first")}
 NEVER = math.inf
@@ -133,6 +134,6 @@ def histories(draw):
 
 
 @given(histories())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_the_search_agrees_with_all_permutations(calls):
     assert (explain(calls, FIRST) is None) == has_order(calls, FIRST)

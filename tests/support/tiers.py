@@ -1,9 +1,40 @@
-"""Which cases of a test run in `make test`; the others run in `make test-all` only."""
+"""Which cases of a test run in `make test`, and how many examples; the others run in `make test-all` only."""
 
 from collections import defaultdict
 from itertools import combinations
 
 import pytest
+from hypothesis import settings
+
+# of the examples that `make test-all` draws, one in so many is drawn in `make test`, but never less than a few
+_SHARE, _FEW = 4, 10
+_is_thorough = True
+
+
+def set_pace(expression):
+    """Says how many examples are drawn from now on.
+
+    Args:
+        expression: which marks are selected, as pytest's `-m` has it. Where slow tests run, all examples are drawn.
+    """
+    global _is_thorough
+    _is_thorough = "slow" in expression.replace("not slow", "") or not expression
+    settings.register_profile("pace", max_examples=examples(100))
+    settings.load_profile("pace")
+
+
+def examples(count):
+    """How many examples hypothesis draws.
+
+    Args:
+        count: how many in `make test-all`.
+    """
+    return count if _is_thorough else min(count, max(_FEW, count // _SHARE))
+
+
+def one_in(step):
+    """The step between the places at which a test tries something: 1 in `make test-all`."""
+    return 1 if _is_thorough else step
 
 
 def quick(count, cases):

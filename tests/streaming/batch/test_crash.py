@@ -114,7 +114,7 @@ def ordered(request, monkeypatch, in_batch):
 
 @pytest.mark.parametrize("operation", quick(1, ["upsert", "insert"]))
 @pytest.mark.parametrize(
-    ("step", "after"), [(7, True), *(pytest.param(1, after, marks=pytest.mark.slow) for after in (False, True))]
+    ("step", "after"), [(13, True), *(pytest.param(1, after, marks=pytest.mark.slow) for after in (False, True))]
 )
 def test_calls_that_are_made_together_need_no_order(first, tmp_path, ordered, operation, step, after):
     options = {"hoodie.datasource.write.operation": operation, "store": AtOnce}
@@ -152,7 +152,7 @@ def told(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("after", "step"), [(True, 9), *(pytest.param(after, 1, marks=pytest.mark.slow) for after in (True, False))]
+    ("after", "step"), [(True, 19), *(pytest.param(after, 1, marks=pytest.mark.slow) for after in (True, False))]
 )
 def test_change_files_of_a_batch_that_died_are_gone(told, tmp_path, after, step):
     options = {"hoodie.datasource.write.operation": "upsert", "hoodie.parquet.small.file.limit": "104857600"}
@@ -184,8 +184,8 @@ def test_batch_of_a_writer_that_shares_the_table_is_whole_or_absent(first, tmp_p
 
 @pytest.mark.parametrize(
     ("after", "step"),
-    [(True, 5), *(pytest.param(after, 1, marks=pytest.mark.slow) for after in (True, False))],
-    ids=["after each fifth call", "after the call", "before the call"],
+    [(True, 11), *(pytest.param(after, 1, marks=pytest.mark.slow) for after in (True, False))],
+    ids=["some calls", "after the call", "before the call"],
 )
 def test_batch_stopped_at_a_call_is_whole_or_absent(first, tmp_path, after, step):
     calls = calls_of(first, tmp_path)
@@ -198,7 +198,7 @@ def test_batch_stopped_at_a_call_is_whole_or_absent(first, tmp_path, after, step
 @pytest.mark.parametrize(
     ("version", "after", "step"),
     [
-        (6, True, 5),
+        (6, True, 11),
         *(pytest.param(*case, 1, marks=pytest.mark.slow) for case in ((6, True), (6, False), (8, True), (8, False))),
     ],
 )
@@ -221,7 +221,7 @@ def test_rollback_stopped_at_a_call_is_finished_by_the_next_batch(first, later, 
         check_one(first, tmp_path / f"recovery-{number}", dies_at, after=after, recovery_fuse=Fuse(number, after))
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
 def test_first_batch_stopped_at_a_call_creates_the_table_once(tmp_path, step):
     path = str(tmp_path / "count")
     fuse = Fuse()

@@ -89,7 +89,7 @@ def calls_of(first, path):
 @pytest.mark.parametrize(
     ("step", "late"),
     [
-        pytest.param(5, False, id="before each fifth call"),
+        pytest.param(11, False, id="some calls"),
         pytest.param(1, False, id="before the call", marks=pytest.mark.slow),
         pytest.param(1, True, id="after the call", marks=pytest.mark.slow),
     ],
@@ -111,7 +111,7 @@ def test_a_delta_commit_stopped_at_a_call_is_whole_or_absent(first, tmp_path, st
         assert log_files(path) == committed_logs(path)
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 def test_a_rollback_stopped_at_a_call_is_finished_by_the_next_batch(first, tmp_path, step):
     calls = calls_of(first, str(tmp_path / "count"))
     dies_at = next(i for i, call in enumerate(calls, 1) if call.startswith("create") and "/ends/" in call)

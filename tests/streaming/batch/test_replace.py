@@ -80,7 +80,7 @@ def test_replaced_files_are_cleaned_in_their_time(tmp_path):
     assert contents(tmp_path / "t") == before
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 @pytest.mark.parametrize(
     ("operation", "after", "block"),
     [

@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from streaming.plan.bucket_assigner import BucketAssigner, find_small_files
 from streaming.plan.write_profile import WriteProfile, apply_commit, assign_rules
@@ -62,7 +63,7 @@ def fill(row_bytes, batches):
 
 
 @given(st.floats(4, 300), st.lists(st.integers(1, 60_000), min_size=1, max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_file_outgrows_its_size_and_none_stops_early(row_bytes, batches):
     # the first batch is sized by a guess, 1,024 bytes per row, where no task measures rows
     _, profile = fill(row_bytes, [50, *batches])

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from streaming.plan.task_result import EXAMPLES, TaskResult, decode_result, sum_results
 from table.index.key_lookup import LookupCounts
@@ -56,7 +57,7 @@ def test_the_text_is_one_line_of_ascii_json():
 
 
 @given(RESULTS, RESULTS, RESULTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_results_add_up_the_same_in_any_grouping(first, second, third):
     assert (first + second) + third == first + (second + third) == sum_results(iter([first, second, third]))
 
@@ -69,7 +70,7 @@ def test_a_result_of_nothing_adds_nothing(result):
 
 
 @given(st.lists(RESULTS, max_size=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_sum_has_every_file_and_counts_every_byte_and_row(results):
     total = sum_results(results)
     assert total.stats == tuple(stat for result in results for stat in result.stats)

@@ -43,6 +43,7 @@ def test_groups_are_clustered_by_tasks(spark, tmp_path, monkeypatch):
     assert table.check().is_sound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", quick(1, ["9", "6"]))
 def test_batches_go_on_beside_a_clustering_that_another_engine_planned(spark, tmp_path, version):
     path = str(tmp_path / "t")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from stream import run
+from tiers import quick
 
 from hudistream import (
     ArrowSink,
@@ -376,7 +377,7 @@ def test_a_failing_table_is_not_tried_with_every_batch(spark, tmp_path, monkeypa
     ]
 
 
-@pytest.mark.parametrize("small_bytes", [0, 1 << 30])
+@pytest.mark.parametrize("small_bytes", quick(1, [1 << 30, 0]))
 def test_rows_that_are_too_many_for_the_driver_are_written_on_the_cluster(spark, tmp_path, monkeypatch, small_bytes):
     monkeypatch.setattr(write_tables, "_SMALL_BYTES", small_bytes)
     monkeypatch.setattr(split, "_INLINE_BYTES", 4000)
@@ -510,7 +511,7 @@ def test_a_router_travels(spark, tmp_path):
 NAMES = ["a", "a#b", "%41", "A", "%2e%2e%2foutside", "x%20y", "{a}[b]", "ü ~$&;=+,@'()!"]
 
 
-@pytest.mark.parametrize("is_address", [False, True], ids=["a folder", "an address"])
+@pytest.mark.parametrize("is_address", quick(1, [True, False]), ids=["an address", "a folder"])
 def test_a_name_is_not_parsed_as_part_of_an_address(spark, tmp_path, is_address):
     root = tmp_path / "la#ke"
     given = f"file://{tmp_path}/la%23ke" if is_address else str(root)
@@ -567,7 +568,7 @@ def test_a_second_query_on_one_router_is_refused(spark, tmp_path, monkeypatch):
     assert ids(tmp_path, "x") == [1, 2]
 
 
-@pytest.mark.parametrize("is_old", [False, True], ids=["this version", "an older version"])
+@pytest.mark.parametrize("is_old", quick(1, [False, True]), ids=["this version", "an older version"])
 def test_batches_of_two_queries_with_one_number_wait_side_by_side(spark, tmp_path, monkeypatch, is_old):
     """Each query has a name of its own. What an older version set aside tells no name: it gets the router's."""
     patient(monkeypatch)

@@ -26,6 +26,7 @@ def start(spark, folder, path, name, checkpoint, prefix):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_streams_a_backfill_and_a_deletion_write_one_table_at_once(spark, tmp_path):
     folder, path = str(tmp_path / "in"), str(tmp_path / "t")
     write_batches(folder, BATCHES, ROWS)

@@ -10,7 +10,7 @@ from engine import SCHEMA, Engine, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream import OPTIONS
-from tiers import quick
+from tiers import examples, quick
 
 from streaming import HudiSink
 from table import InvalidRecordError, read_table
@@ -207,7 +207,7 @@ def is_bad(row):
 
 
 @given(st.lists(VALUES, min_size=1, max_size=12), st.integers(0, 5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_bad_rows_are_those_that_python_cannot_decode_and_are_readable_afterwards(values, skipped):
     table = as_strings([*values[:1] * skipped, *values]).slice(skipped)
     flags = [False] * len(values)
@@ -225,7 +225,7 @@ def test_bad_rows_are_those_that_python_cannot_decode_and_are_readable_afterward
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1, max_size=12), st.sampled_from(sorted(WAYS)))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_whatever_bytes_arrive_good_rows_are_stored_and_bad_ones_put_aside(tmp_path_factory, batch, way):
     folder = tmp_path_factory.mktemp("any")
     path, aside = str(folder / "t"), str(folder / "aside")
@@ -245,6 +245,7 @@ NESTED = """named_struct('a', CAST(id AS STRING), 'b', array({0})) s, array(name
     map({0}, 'v') m, map('k', {0}) w"""
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("index", quick(1, ["", "GLOBAL_BLOOM", "BLOOM", "BUCKET"]))
 def test_on_spark_bad_bytes_are_found_in_every_column(spark, tmp_path, index):

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from streaming.plan.columns import SLOT_COLUMN
 from streaming.task import grouping
@@ -37,7 +38,7 @@ def numbers_by_group(pieces):
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(ROW, max_size=60),
     st.integers(1, 9),
@@ -53,7 +54,7 @@ def test_rows_come_together_in_order_of_arrival_whenever_they_are_sorted(rows, s
         assert numbers_by_group(group_by_slot(batches_of(rows, size), memory_bytes)) == wanted
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(ROW, max_size=40), st.integers(1, 9))
 def test_sorted_rows_are_passed_on_at_once(rows, size):
     rows = sorted(rows, key=lambda row: (row[0] or "", row[0] is None, row[1]))

@@ -8,6 +8,7 @@ from engine import Engine, key_set, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from snapshots import list_snapshot_files
+from tiers import examples
 
 from streaming.plan.task_result import TaskResult, decode_result, sum_results
 from table import CommitConflictError, InvalidRecordError, StorageError, read_table
@@ -178,7 +179,7 @@ def test_a_failure_in_a_task_is_undone_at_once(tmp_path):
 
 @pytest.mark.parametrize("options", [{}, {"hoodie.combine.before.insert": "true"}], ids=["kept", "combined"])
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_any_split_into_batches_gives_the_same_rows(tmp_path_factory, options, data):
     path = str(tmp_path_factory.mktemp("any") / "t")
     engine = Engine(path, {"hoodie.parquet.max.file.size": "6000", **options})

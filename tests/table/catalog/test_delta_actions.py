@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from table.catalog.delta.delta_actions import (
     DeltaState,
@@ -34,7 +35,7 @@ def state_of(*paths):
 
 
 @given(st.lists(st.sets(PATHS, max_size=4), min_size=1, max_size=4))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_after_each_commit_the_log_names_the_files_of_its_target_and_so_does_a_checkpoint(targets):
     state = DeltaState()
     for version, target in enumerate(map(target_of, targets)):

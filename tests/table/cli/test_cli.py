@@ -13,6 +13,7 @@ import pytest
 import structlog
 from command_line import said
 from engine import Engine, rows
+from tiers import quick, slow
 
 from hudistream import HudiTable
 from streaming.cli.main import MORE, build_parser, main
@@ -228,7 +229,7 @@ def test_a_savepoint_is_a_mark_at_its_commit(path, capsys):
     assert "⚑" not in answered(capsys, "history", path)
 
 
-@pytest.mark.parametrize("columns", ["40", "80"])
+@pytest.mark.parametrize("columns", quick(1, ["40", "80"]))
 def test_show_cuts_no_file_id_off(path, columns):
     names = [group.file_id for groups in load_overview(path).partitions.values() for group in groups]
     done = subprocess.run([sys.executable, "-c", RUN, "show", path], capture_output=True, text=True, check=True,
@@ -320,7 +321,9 @@ def test_explain_of_an_empty_list_is_no_error(tmp_path, capsys):
     assert answered(capsys, "clean", str(tmp_path / "t"), "--dry-run").startswith("0 of 0 files")
 
 
-@pytest.mark.parametrize("arguments", [("show",), ("explain",), ("clean", "--dry-run"), ("check", "--format", "json")])
+@pytest.mark.parametrize(
+    "arguments", [("show",), *map(slow, [["explain"], ["clean", "--dry-run"], ["check", "--format", "json"]])]
+)
 def test_a_reader_that_has_left_is_no_error(path, arguments):
     command, *rest = arguments
     reader, writer = os.pipe()

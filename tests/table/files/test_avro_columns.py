@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from table import CorruptFileError
 from table.files.log import avro_columns
@@ -77,7 +78,7 @@ def decode(block, columns):
 
 
 @given(rows, st.sets(st.sampled_from(SCHEMA.names), min_size=1))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_records_are_decoded_to_their_rows(records, columns):
     block = block_of(to_avro(SCHEMA, "t"), records)
     wanted = pa.schema([field for field in SCHEMA if field.name in columns])
@@ -142,7 +143,7 @@ def test_runs_of_a_list_may_say_their_bytes():
 
 
 @given(rows.filter(len), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_changed_bytes_give_rows_or_an_error_and_take_no_more_memory(records, data):
     block = block_of(to_avro(SCHEMA, "t"), records)
     changed = bytearray(block.content)

@@ -3,6 +3,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from table.errors import CorruptFileError
 from table.files.bloom.bloom_filter import (
@@ -65,7 +66,7 @@ def test_filter_is_hudis_bit_for_bit():
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), min_size=1, max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_vectorised_hash_equals_the_slow_one(keys):
     column = pa.array(["x", *keys, "y"]).slice(1, len(keys))
     for positions, rounds in hash_rounds(column, 5):
@@ -77,7 +78,7 @@ def test_vectorised_hash_equals_the_slow_one(keys):
 
 
 @given(st.sets(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12), min_size=1, max_size=50))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_no_key_is_ever_missed_and_the_form_round_trips(keys):
     column = pa.array(sorted(keys))
     bloom = sized_filter(len(keys), 0.01).added(column)
@@ -136,7 +137,7 @@ def test_filters_that_hudi_wrote_know_their_keys(golden):
 
 
 @given(st.lists(st.sets(st.integers(0, 10**6), max_size=9), max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_dynamic_filter_never_misses_a_key_however_it_grew(parts):
     bloom = sized_dynamic_filter(4, 0.01, 12)
     for part in parts:
@@ -220,7 +221,7 @@ def test_key_range_is_in_javas_order():
     entries=st.integers(1, 30_000),
     fpp=st.sampled_from([1e-9, 1e-3, 0.2]),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_a_filter_patched_in_its_text_is_the_one_decoded_extended_and_encoded(held, more, entries, fpp):
     keys, added = (
         pa.array([f"{kind}{n}" for n in range(count)], pa.string())

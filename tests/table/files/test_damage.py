@@ -10,6 +10,7 @@ import pytest
 from engine import Engine, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from table.errors import CorruptFileError, HudiError
 from table.files.base.hudi_footer import filter_of_footer, stored_bounds
@@ -127,7 +128,7 @@ def damaged(data, changes, cut):
 
 @pytest.mark.parametrize("kind", AVRO)
 @given(edits, cuts)
-@settings(max_examples=150, deadline=2000)
+@settings(max_examples=examples(150), deadline=2000)
 def test_a_damaged_plan_is_named_or_read(kind, changes, cut):
     decode, data = AVRO[kind]
     with named_or_fine("20260101000000002.some.plan", HudiError):
@@ -153,7 +154,7 @@ def commit(tmp_path_factory):
 
 
 @given(edits, cuts)
-@settings(max_examples=300, deadline=2000)
+@settings(max_examples=examples(300), deadline=2000)
 def test_a_damaged_commit_is_named_or_read(commit, changes, cut):
     with named_or_fine("20260101000000002.commit"):
         metadata = decode_commit(damaged(commit, changes, cut), "20260101000000002.commit")
@@ -215,7 +216,7 @@ def read_all(folder):
 
 @pytest.mark.parametrize("kind", PARQUET)
 @given(edits, st.booleans())
-@settings(max_examples=150, deadline=5000)
+@settings(max_examples=examples(150), deadline=5000)
 def test_a_damaged_parquet_file_is_named_or_read_and_the_process_lives(tmp_path_factory, kind, changes, in_footer):
     data = PARQUET[kind]
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little") if in_footer else 0
@@ -231,7 +232,7 @@ def test_a_damaged_parquet_file_is_named_or_read_and_the_process_lives(tmp_path_
 
 
 @given(edits, st.booleans())
-@settings(max_examples=200, deadline=5000)
+@settings(max_examples=examples(200), deadline=5000)
 def test_a_damaged_file_of_ours_is_named_or_read(tmp_path_factory, changes, in_footer):
     folder = str(tmp_path_factory.getbasetemp())
     path = join(folder, "ours")
@@ -247,7 +248,7 @@ def test_a_damaged_file_of_ours_is_named_or_read(tmp_path_factory, changes, in_f
 
 
 @given(edits, cuts)
-@settings(max_examples=150, deadline=2000)
+@settings(max_examples=examples(150), deadline=2000)
 def test_a_damaged_log_is_named_or_read(changes, cut):
     data = encode_log_block(LOG_SCHEMA, [{"a": "x", "b": 1}, {"a": "y", "b": 2}])
     with named_or_fine("archive.1"):

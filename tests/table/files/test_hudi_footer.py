@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parquet_bytes import footer_of, parquet_of
+from tiers import examples
 
 from table.files.base.hudi_footer import (
     encode_entries,
@@ -44,7 +45,7 @@ def test_only_a_dynamic_filter_names_its_type_and_only_a_file_with_rows_has_a_ra
 
 
 @given(st.sampled_from(sorted(FILTERS)), st.none() | st.tuples(TEXTS, TEXTS), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_entries_are_read_back_from_a_file_of_arrow(kind, bounds, is_sealed):
     bloom = FILTERS[kind].added(KEYS)
     footer = footer_with(encode_entries('{"name": "é"}', bloom, bounds), is_sealed)

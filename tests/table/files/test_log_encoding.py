@@ -13,6 +13,7 @@ import pytest
 from every_type import EVERY_TYPE, random_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from table.columns.cast import cast_column
 from table.files.log.avro_data import encode_avro_content
@@ -49,7 +50,7 @@ def one_by_one(rows):
 
 
 @given(seeds, st.integers(0, 9), st.integers(0, 4), st.integers(0, 4))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_records_have_the_bytes_of_another_encoder(random, count, first, cut):
     rows = table_of(random, count)
     part = rows.slice(first, max(0, count - first - cut))
@@ -105,7 +106,7 @@ def test_values_are_scattered_whatever_their_length(values):
 
 @pytest.mark.parametrize("form", list(LogBlockFormat))
 @given(random=seeds, limit=st.sampled_from([1, 300, 1 << 20]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_blocks_give_their_rows_back_and_end_at_their_size(form, random, limit):
     rows = table_of(random, 12)
     sizes = LogFileSettings(block_format=form, block_bytes=limit)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from table.files.log import framing
 from table.files.log.avro_data import encode_avro_content, read_avro_records
@@ -37,7 +38,7 @@ def test_blocks_that_were_written_are_read(written):
 
 
 @given(files, st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_file_that_was_cut_gives_the_whole_blocks_before_the_cut_and_then_cut_off(written, data):
     encoded = [encode_block(block) for block in written]
     assume(holds_no_magic(encoded))
@@ -63,7 +64,7 @@ def envelope_of(encoded):
 
 
 @given(files, st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_changed_bytes_of_a_frame_are_damage_and_the_scan_goes_on_at_the_next_magic(written, data):
     encoded = [encode_block(block) for block in written]
     assume(holds_no_magic(encoded))
@@ -85,7 +86,7 @@ def test_changed_bytes_of_a_frame_are_damage_and_the_scan_goes_on_at_the_next_ma
 
 
 @given(files, st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), min_size=1, max_size=6))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_whatever_is_changed_the_scan_covers_the_file_and_blocks_apart_from_it_stay_whole(written, flips):
     encoded = [encode_block(block) for block in written]
     assume(holds_no_magic(encoded))

@@ -10,6 +10,7 @@ from engine import Engine, form_of, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from snapshots import live_files
+from tiers import examples
 
 from hudistream import HudiTable
 from table import read_table
@@ -91,7 +92,7 @@ def encoded(**given):
     return out.getvalue()[start : start + found.total_compressed_size]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(cuts=st.lists(st.integers(1, 30_000), max_size=6), bit=st.integers(0, 7), at=st.floats(0, 1, exclude_max=True))
 def test_a_flipped_bit_is_found_however_the_bytes_come(cuts, bit, at):
     data = encoded(write_page_checksum=True)

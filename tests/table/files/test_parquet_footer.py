@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parquet_bytes import ROW_GROUPS, data_of, footer_of, metadata_of, parquet_of, rows_of_file, thrift_of
+from tiers import examples
 
 from table.errors import CorruptFileError
 from table.files.parquet.field_ids import GROUP_ROWS
@@ -98,7 +99,7 @@ def test_a_footer_that_contradicts_itself_is_refused(changes, message):
 
 
 @given(st.integers(0, 20), st.dictionaries(TEXTS, TEXTS | st.just(SEAL_KEY.decode()), max_size=3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_sealed_footer_is_read_by_pyarrow_and_comes_back_with_its_row_groups(count, texts):
     file = sealed(count, texts)
     assert rows_of_file(file) == ROWS.slice(0, 2 * count)
@@ -115,7 +116,7 @@ SEALED = thrift_of(sealed(16, {"k": "v"}))
 
 
 @given(st.integers(0, len(SEALED) - 1), st.integers(1, 255))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_footer_counts_as_sealed_after_a_byte_of_it_changed_and_an_intact_seal_shows_it(at, flip):
     changed = SEALED[:at] + bytes([SEALED[at] ^ flip]) + SEALED[at + 1 :]
     with suppress(CorruptFileError):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parquet_bytes import data_of, footer_of, joined, metadata_of, parquet_of, rows_of_file
+from tiers import examples
 
 from table.errors import CorruptFileError
 from table.files.parquet import field_ids as ids
@@ -29,7 +30,7 @@ GROUPS = footer_of(FILE).row_groups
 
 
 @given(st.integers(0, 5000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_rows_are_read_where_they_were_moved_to(by):
     moved = [moved_group(group, by) for group in GROUPS]
     assert rows_of_file(joined(b"PAR1" + bytes(by) + data_of(FILE)[4:], footer_of(FILE), moved)) == ROWS

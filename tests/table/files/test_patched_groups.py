@@ -12,6 +12,7 @@ from engine import OPTIONS, Engine
 from every_type import EVERY_TYPE, comparable, random_batch
 from oracles import hudi_rs
 from snapshots import live_files
+from tiers import quick
 from values import rows_of, shown
 
 import table.files.base.copied_groups as copying
@@ -117,7 +118,7 @@ def row_groups_of(path):
     return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
 
 
-@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("together", quick(1, [True, False]))
 def test_row_groups_do_not_pile_up(tmp_path, patches, together):
     path = str(tmp_path / "t")
     options = {"hoodie.datasource.write.operation": "upsert", "hoodie.parquet.block.size": "4000000"}

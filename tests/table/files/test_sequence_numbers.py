@@ -9,7 +9,7 @@ from faults import FaultyStorage, Fuse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stream import OPTIONS
-from tiers import quick
+from tiers import examples, quick
 
 from streaming import HudiSink
 from table import StorageError, read_table
@@ -95,7 +95,7 @@ def test_a_record_that_replaces_several_rows_of_its_key_gives_each_its_own(tmp_p
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.integers(0, 2)), max_size=60), max_size=4))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_whatever_arrives(tmp_path_factory, batches):
     path = str(tmp_path_factory.mktemp("any") / "t")
     engine = Engine(path, {**UPSERT, "hoodie.index.type": "GLOBAL_BLOOM", "hoodie.parquet.max.file.size": "14000"})
@@ -109,6 +109,7 @@ def test_whatever_arrives(tmp_path_factory, batches):
             assert len(set(found)) == len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("index", quick(1, ["GLOBAL_BLOOM", "BLOOM", "BUCKET"]))
 def test_on_spark_each_row_of_a_commit_has_its_own(spark, tmp_path, index):

@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from table.files.base.tail_merge import GROUPS_A_TIER, plan_tail_merge
 
@@ -47,7 +48,7 @@ def fill(batches, full, cheap):
     return groups, encoded
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.integers(1, 3000), min_size=1, max_size=80), st.integers(1, 40))
 def test_small_groups_are_few_and_sizes_near_the_target(batches, cheap):
     full = 1000

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from needs import require
+from tiers import examples
 
 from table.errors import CorruptFileError
 from table.files.parquet import thrift_compact as t
@@ -45,14 +46,14 @@ def fields(children):
 STRUCT = st.recursive(st.just({}), fields, max_leaves=12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(STRUCT)
 @example({1: Field(t.MAP, Pairs(t.STOP, t.STOP, []))})
 def test_what_is_encoded_is_decoded(value):
     assert decode_struct(encode_struct(value)) == value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(STRUCT, st.binary(max_size=5), st.integers(-(2**63), 2**63 - 1))
 @example({1: Field(t.MAP, Pairs(t.STOP, t.STOP, []))}, b"", 0)
 def test_what_is_skipped_ends_where_it_was_encoded(value, behind, number):
@@ -71,7 +72,7 @@ def test_what_is_skipped_ends_where_it_was_encoded(value, behind, number):
     assert t.read_integer(bytes(integer) + behind, 0) == (number, len(integer))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=60))
 @example(bytes([1 << 4 | t.STRUCT]) * 100)
 @example(bytes([1 << 4 | t.LIST]) + bytes([1 << 4 | t.LIST]) * 100)
@@ -155,7 +156,7 @@ def test_hostile_bytes_are_refused(data, message):
         decode_struct(data)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_decoded_or_refused(data):
     try:

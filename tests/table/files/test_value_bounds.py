@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles import hudi_rs
 from snapshots import live_files
+from tiers import quick
 
 import table.files.parquet.footer as footer_module
 import table.files.parquet.row_group_writer as group_writer_module
@@ -361,7 +362,7 @@ def test_arrow_duckdb_and_hudi_rs_find_the_rows(tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("vectorized", ["true", "false"])
+@pytest.mark.parametrize("vectorized", quick(1, ["true", "false"]))
 def test_spark_finds_the_rows(spark, tmp_path, vectorized):
     path = str(tmp_path / "t")
     values = long_table(path)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parquet_bytes import data_of, footer_of, joined, parquet_of, rows_of_file
+from tiers import examples
 
 from table.errors import CorruptFileError
 from table.files.parquet import field_ids as ids
@@ -26,7 +27,7 @@ RAW = encode_struct(FOOTER.fields)
 
 
 @given(st.integers(-4, 2**40), st.sampled_from(["a", "b"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_they_are_moved_and_encoded_as_structs_are(by, column):
     cut = cut_groups(RAW, HEAD, [by] * 3)
     wanted = [moved_group(group, by) for group in FOOTER.row_groups]
@@ -37,7 +38,7 @@ def test_they_are_moved_and_encoded_as_structs_are(by, column):
 
 
 @given(st.integers(0, 5000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_rows_are_read_where_they_were_moved_to(by):
     cut = cut_groups(RAW, HEAD, [by] * 3)
     moved = [group.decoded for group in cut]

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from table.config.key_generator import KeyEncoding
 from table.config.table_config import TableConfig
@@ -130,6 +131,7 @@ def test_hash_of_an_int_is_sparks(spark):
     assert {row.n: row.h for row in frame.collect()} == {number: hash_int(number) for number in numbers}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_any_text_is_escaped_alike_in_sql_and_in_python_and_can_be_read_back(spark):
     from urllib.parse import unquote
@@ -160,7 +162,7 @@ def test_a_literal_is_the_text_whatever_its_characters(spark):
 
     @given(st.lists(ANY_TEXT, min_size=1, max_size=40))
     @example(VARIABLES)
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     def check(texts):
         row = spark.range(1).select(*[F.expr(quote_text(text)).alias(f"c{n}") for n, text in enumerate(texts)]).first()
         assert list(row) == texts

@@ -100,6 +100,7 @@ def test_the_lists_follow_batches_cleans_compactions_and_archival(tmp_path, vers
     assert len(key_set(read_table(path))) == 18
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.slow), 8])
 def test_the_metadata_table_does_not_grow(tmp_path, version, monkeypatch):
     path = str(tmp_path / "t")

@@ -21,7 +21,7 @@ from table.view.file_group import BaseFile
 from table.view.store_listing import StorageListing
 
 FORMS = [(6, "COPY_ON_WRITE"), (8, "MERGE_ON_READ")]
-STEP = pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+STEP = pytest.mark.parametrize("step", [41, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 
 
 def current(snapshot, folders):

@@ -8,7 +8,7 @@ import pytest
 from every_type import EVERY_TYPE, random_row
 from oracles.hudi import CANNOT_COMPARE, HudiError
 from random_tables import by_key, log_options, random_batch
-from tiers import slow
+from tiers import quick, slow
 from values import rows_of, shown
 
 from table import CorruptFileError, read_table
@@ -58,7 +58,7 @@ def test_random_histories_read_as_hudi_reads_them(hudi, tmp_path, payload, block
     assert with_logs
 
 
-@pytest.mark.parametrize("blocks", ["avro", "parquet"])
+@pytest.mark.parametrize("blocks", quick(1, ["avro", "parquet"]))
 def test_every_type_is_read_from_blocks_as_hudi_reads_it(hudi, tmp_path, blocks):
     rng = random.Random(blocks)
     path = tmp_path / "t"

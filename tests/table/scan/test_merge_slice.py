@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_files import data_block, delete_block, read, read_pieces, record, rollback_block, shown, write_base, write_log
+from tiers import examples
 
 from table import CorruptFileError, UnsupportedTableError
 from table.config.merge_mode import MergeMode
@@ -225,7 +226,7 @@ def block_of(time, block):
     st.sampled_from([0, 300, 700, 2000, 1 << 27]),
     st.integers(1, 3),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_a_slice_reads_as_a_record_at_a_time_would(tmp_path_factory, mode, stored, history, extra, memory_bytes, files):
     folder = tmp_path_factory.mktemp("slice")
     committed = {"1", *extra}

@@ -9,6 +9,7 @@ import pytest
 from engine import Engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from hudistream import HudiTable
 from table import read_table
@@ -69,7 +70,7 @@ def path_of(value, hive):
 
 
 @given(st.data(), st.booleans())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_a_scan_keeps_what_filtering_the_whole_table_keeps(data, hive):
     rows, values = data.draw(tables())
     options = {

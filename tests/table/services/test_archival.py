@@ -7,6 +7,7 @@ import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 from instants import completed, inflight
+from tiers import one_in
 
 from table import read_table
 from table.errors import BatchRefusedError, InvalidConfigError
@@ -149,7 +150,7 @@ def test_stopped_at_any_call_nothing_is_lost_and_nothing_looks_failed(tmp_path, 
     counted = HudiTable.open(str(tmp_path / "count"))
     archive(HudiTable(FaultyStorage(counted.storage, fuse), counted.config), SETTINGS, CLEAN)
     left = sorted(i.time for i in load_timeline(counted.storage).completed_writes)
-    for number in range(1, len(fuse.calls) + 1):
+    for number in range(1, len(fuse.calls) + 1, one_in(3)):
         target = str(tmp_path / f"{number}-{after}")
         shutil.copytree(base, target)
         table = HudiTable.open(target)
@@ -212,6 +213,7 @@ def test_bounds_that_nobody_gave_follow_the_commits_retained():
     assert (options.archive.min_commits, options.archive.max_commits) == (20, 30)
 
 
+@pytest.mark.slow
 @pytest.mark.hudi
 @pytest.mark.usefixtures("utc")
 def test_hudi_reads_our_archive_and_goes_on(hudi, tmp_path):

@@ -608,9 +608,9 @@ def damage(path):
 @pytest.mark.parametrize(
     ("after", "step"),
     [
-        pytest.param(False, 7, id="before each seventh call"),
+        pytest.param(False, 13, id="some calls"),
         pytest.param(False, 1, id="before the call", marks=pytest.mark.slow),
-        pytest.param(True, 1, id="after the call"),
+        pytest.param(True, 1, id="after the call", marks=pytest.mark.slow),
     ],
 )
 def test_a_repair_stopped_at_a_call_is_finished_by_the_next_one(plain, tmp_path, after, step):

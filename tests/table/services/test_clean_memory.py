@@ -10,7 +10,7 @@ import pytest
 from engine import Engine, form_of, rows
 from faults import FaultyStorage, Fuse
 from instants import inflight
-from tiers import slow
+from tiers import quick
 
 from table.errors import HudiError
 from table.files.names import parse_base_file
@@ -78,7 +78,7 @@ def names(snapshot, partition_path):
     return {base.name for base in bases if snapshot.committed.includes(base.instant_time)} | {log.name for log in logs}
 
 
-FORMS = [("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 8), slow(("COPY_ON_WRITE", 8)), slow(("MERGE_ON_READ", 6))]
+FORMS = quick(1, [("MERGE_ON_READ", 8), ("COPY_ON_WRITE", 6), ("COPY_ON_WRITE", 8), ("MERGE_ON_READ", 6)])
 
 
 @pytest.mark.parametrize(("table_type", "version"), FORMS)

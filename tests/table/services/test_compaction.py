@@ -226,7 +226,7 @@ def on(storage):
 @pytest.mark.parametrize(
     ("step", "late"),
     [
-        pytest.param(5, False, id="before each fifth call"),
+        pytest.param(11, False, id="some calls"),
         pytest.param(1, False, id="before the call", marks=pytest.mark.slow),
         pytest.param(1, True, id="after the call", marks=pytest.mark.slow),
     ],

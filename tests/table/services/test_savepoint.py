@@ -7,6 +7,7 @@ import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from snapshots import base_files
+from tiers import one_in
 
 from table import read_table
 from table.errors import CommitConflictError, InvalidConfigError
@@ -159,7 +160,7 @@ def test_stopped_at_any_call_it_is_finished_the_next_time(tmp_path, what, after)
     act(HudiTable(FaultyStorage(counted.storage, fuse), counted.config))
     wanted, files = key_set(read_table(str(tmp_path / "count"))), base_files(str(tmp_path / "count"))
     before = key_set(read_table(base))
-    for number in range(1, len(fuse.calls) + 1):
+    for number in range(1, len(fuse.calls) + 1, one_in(3)):
         target = str(tmp_path / f"{number}-{after}")
         shutil.copytree(base, target)
         cut = HudiTable.open(target)
@@ -178,6 +179,7 @@ def test_stopped_at_any_call_it_is_finished_the_next_time(tmp_path, what, after)
         shutil.rmtree(target)
 
 
+@pytest.mark.slow
 @pytest.mark.hudi
 @pytest.mark.usefixtures("utc")
 def test_hudi_and_we_honour_each_others_savepoints_and_restores(hudi, tmp_path):

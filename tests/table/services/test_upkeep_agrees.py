@@ -127,6 +127,7 @@ def base_files_of(plan, table):
     return [os.path.join(table.storage.base_uri, table.storage.relative(file)) for file in files]
 
 
+@pytest.mark.slow
 def test_hudi_executes_a_clean_that_we_only_requested_and_we_one_of_its(hudi, tmp_path):
     path = str(tmp_path / "t")
     engine = Engine(path)

@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from snapshots import base_files, snapshot_files
+from tiers import examples
 
 from table import read_table
 from table.hudi_table import HudiTable
@@ -167,4 +168,4 @@ class Upkeep(RuleBasedStateMachine):
 
 
 TestUpkeep = Upkeep.TestCase
-TestUpkeep.settings = settings(max_examples=12, stateful_step_count=14, deadline=None)
+TestUpkeep.settings = settings(max_examples=examples(12), stateful_step_count=14, deadline=None)

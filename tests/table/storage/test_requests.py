@@ -12,6 +12,7 @@ import pytest
 from aiobotocore.client import AioBaseClient
 from needs import require
 from s3_server import s3_options
+from tiers import quick
 
 from hudistream import ArrowSink, HudiTable, write_hudi
 from table import StorageError, read_table
@@ -210,7 +211,7 @@ def test_a_metadata_table_costs_so_many_requests(s3):
         assert 0 < more.total() <= most, more
 
 
-@pytest.mark.parametrize("groups", [10, 4])
+@pytest.mark.parametrize("groups", quick(1, [10, 4]))
 def test_a_record_index_costs_so_many_requests(s3, groups):
     """The look at the index, its files, and the records that it gets."""
     totals = {}

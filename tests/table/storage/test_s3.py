@@ -322,6 +322,7 @@ def test_partition_paths_that_look_like_patterns_take_nothing_else_with_them_on_
     assert key_set(read_table(path, storage_options=s3)) == key_set(rows(range(30, 60)))
 
 
+@pytest.mark.slow
 def test_delta_commits_and_compaction_on_s3(s3):
     path = "s3://lake/deltas"
     options = {

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from table.errors import InvalidConfigError
 from table.options.clustering_settings import Layout
@@ -62,7 +63,7 @@ VALUES = {
 
 
 @given(st.lists(st.fixed_dictionaries(VALUES), max_size=30), st.permutations(list(VALUES)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_line_is_the_order_of_the_columns_with_nulls_first(found, names):
     schema = pa.schema([("n", pa.int64()), ("t", pa.string()), ("d", pa.date32()), ("b", pa.bool_())])
     rows = pa.Table.from_pylist(found, schema=schema)
@@ -82,7 +83,7 @@ def test_a_line_is_the_order_of_the_columns_with_nulls_first(found, names):
     st.sampled_from(list(Layout)),
     st.sampled_from([1, 300, 2000, 1 << 30]),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_rows_by_way_of_local_disk_are_those_in_memory(pieces, columns, layout, memory_bytes):
     tables = [
         pa.table({"x": pa.array(piece, pa.int64()), "y": pa.array([n % 7 for n in piece], pa.int64()),

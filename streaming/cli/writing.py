@@ -1,6 +1,8 @@
 """The commands that write rows, without Spark: delete, erase and replay."""
 
 import argparse
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +24,54 @@ from table.cli.arguments import (
     parse_pair,
 )
 from table.cli.output import UsageError, plural, say
+from table.quarantine.place import FILE, ROW
 from table.scan.rows_beside import check_no_rows_beside, identity_of
 from table.scan.scan import make_scan
+from table.schema.avro_schema import RECORD_KEY
 from table.snapshot import Snapshot
 
-_READERS: dict[str, Any] = {
-    ".parquet": pq.read_table,
-    ".jsonl": pa.json.read_json,
-    ".json": pa.json.read_json,
-    ".csv": pa.csv.read_csv,
+# where a bad row came from: columns of files of corrected rows
+_ORIGIN = {FILE: pa.string(), ROW: pa.int64()}
+
+
+def _read_csv(path: str, types: dict[str, pa.DataType]) -> pa.Table:
+    """An empty field is null, and "" an empty text; no other text is null."""
+    convert = pyarrow.csv.ConvertOptions(
+        column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    return pyarrow.csv.read_csv(path, convert_options=convert)
+
+
+def _read_json(path: str, types: dict[str, pa.DataType]) -> pa.Table:
+    return pyarrow.json.read_json(path, parse_options=pyarrow.json.ParseOptions(explicit_schema=pa.schema(types)))
+
+
+_READERS: dict[str, Callable[[str, dict[str, pa.DataType]], pa.Table]] = {
+    ".parquet": lambda path, _: pq.read_table(path),
+    ".jsonl": _read_json,
+    ".json": _read_json,
+    ".csv": _read_csv,
 }
+
+
+def _read_rows(path: str, schema: pa.Schema) -> pa.Table:
+    """The rows of a file. A text file does not say the types of its columns: they are those of the table.
+
+    Args:
+        path: of the file.
+        schema: columns of the table without meta columns (Arrow).
+
+    Raises:
+        UsageError: the file has another form, or a value that its column cannot hold.
+    """
+    reader = _READERS.get(Path(path).suffix.lower())
+    if reader is None:
+        raise UsageError(f"--rows {path}: the name has to end in {', '.join(_READERS)}")
+    types = {**dict(zip(schema.names, schema.types, strict=True)), **_ORIGIN}
+    try:
+        return reader(path, types)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UsageError(f"--rows {path}: {error}; a .parquet file has the types of its columns in it") from error
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -82,11 +122,18 @@ def _add_erase(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "delete rows for good: clean past them, and say which files still hold them",
         [
             "hudistream erase /data/lake/events --where user=4711 --wait 30",
-            "hudistream erase /data/lake/events --keys e17,e18 --set hudistream.clean.grace.ms=0",
+            "hudistream erase /data/lake/events --keys e17 e18 --set hudistream.clean.grace.ms=0",
         ],
         _erase,
     )
-    erasing.add_argument("--keys", action="append", default=[], metavar="KEY,...", help="record keys; may be repeated")
+    erasing.add_argument(
+        "--keys",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="KEY",
+        help="record keys, one after another, each as _hoodie_record_key has it",
+    )
     erasing.add_argument(
         "--where",
         action="append",
@@ -130,9 +177,11 @@ def _erase(given: argparse.Namespace) -> int:
     snapshot = Snapshot.load(table)
     schema = snapshot.load_schema() or pa.schema([])
     where = [(name, "=", _value(schema, name, text)) for name, text in given.where]
-    keys = [key for text in given.keys for key in text.split(",") if key]
+    keys = given.keys
     if not (where or keys):
         raise UsageError("erase takes --keys or --where")
+    shown = make_scan(table, [RECORD_KEY], [(RECORD_KEY, "in", keys)]).to_arrow() if keys and len(schema) else None
+    strangers = set(keys) - set(shown.column(RECORD_KEY).to_pylist() if shown is not None else ())
     done = erase(
         given.path,
         keys,
@@ -143,6 +192,7 @@ def _erase(given: argparse.Namespace) -> int:
     )
     commit = f" (commit {done.instant_time})" if done.instant_time else ""
     say([f"keys: {done.keys}; deleted rows: {done.deleted}{commit}"])
+    say([f"no row of the newest snapshot had the key {key!r}" for key in keys if key in strangers])
     for trace in done.traces:
         held = [plural(trace.rows, "row"), plural(trace.deletes, "delete"), *trace.entries]
         say([f"{trace.path}: {', '.join(held)}: {trace.why}"])
@@ -154,7 +204,11 @@ def _erase(given: argparse.Namespace) -> int:
         say([f"partition path without rows: {partition.partition_path}: named by {', '.join(partition.places)}"])
     say([f"not known: {reason}" for reason in done.unknown])
     say([_verdict(done)])
-    return 0 if done.is_final else 1
+    lists = [key for key in keys if key in strangers and "," in key and len(table.config.record_key_fields) == 1]
+    if lists:
+        several = " ".join(shlex.quote(key.strip()) for key in lists[0].split(","))
+        say([f"{lists[0]!r} was taken for one key: if it is a list, write --keys {several}"])
+    return 0 if done.is_final and not lists else 1
 
 
 _WAYS = {
@@ -190,12 +244,10 @@ def _value(schema: pa.Schema, name: str, text: str) -> Any:
 
 
 def _replay(given: argparse.Namespace) -> int:
-    reader = _READERS.get(Path(given.rows).suffix.lower())
-    if reader is None:
-        raise UsageError(f"--rows {given.rows}: the name has to end in {', '.join(_READERS)}")
+    rows = _read_rows(given.rows, Snapshot.load(open_table(given)).load_schema() or pa.schema([]))
     sink = _sink(given)
     try:
-        summary = sink.replay(reader(given.rows))
+        summary = sink.replay(rows)
     finally:
         sink.stop()
     _tell(summary, f"written rows: {summary.rows}; bad still, and put aside anew: {summary.bad_rows}")

@@ -38,7 +38,13 @@ def spark_condition(
     if where is not None:
         if isinstance(where, pc.Expression):
             return None
-        groups = typed_terms(where, schema, zone)
+        groups = [
+            [
+                (name, operator, value.to_pylist() if isinstance(value, pa.Array) else value)
+                for name, operator, value in group
+            ]
+            for group in typed_terms(where, schema, zone)
+        ]
         for name, *rest in (term for group in groups for term in group):
             if name not in schema.names or not compares_alike(schema.field(name).type, *rest):
                 return None  # a field of a struct, or a comparison that Spark may see in another way

@@ -17,6 +17,7 @@ from streaming.spark.environment import (
     check_session,
     is_connect,
     is_query_over,
+    is_seen_active,
     load_environment,
     mark_of_run,
     note_active,
@@ -61,10 +62,12 @@ class SparkEngine:
         if self._options.tasks.location is WriteLocation.DRIVER:
             return self._collect_micro_batch(rows, batch_id)
         environment = self._load_environment(rows, of_stream=True)
-        if is_query_over(environment.query_id):  # the sink serves another one now
+        is_other = is_query_over(environment.query_id)  # the sink serves another one now
+        if is_other:
             environment = self._load_environment(rows, of_stream=True, anew=True)
         query_id = self._find_query_id(rows.sparkSession, environment.query_id)
-        note_active(rows.sparkSession, query_id)
+        if is_other or query_id != environment.query_id or not is_seen_active(query_id):
+            note_active(rows.sparkSession, query_id)  # else it was just asked
         return Batch(
             SparkWorkers(rows, environment.parallelism),
             batch_id,

@@ -93,6 +93,15 @@ def _parse(text: str, kind: pa.DataType) -> Any:
     return value if value is not None and str(value) == text else None
 
 
+def columns_shown_by_path(config: TableConfig) -> frozenset[str]:
+    """Columns whose shown values may come from partition paths, so that those in the files may be others.
+
+    Args:
+        config: the table's properties.
+    """
+    return frozenset() if config.keygen_type in TEXT_KEYGENS else frozenset(shown_fields(config))
+
+
 def _default_segment(config: TableConfig, name: str) -> str:
     return f"{name}={DEFAULT_PARTITION}" if config.hive_style else DEFAULT_PARTITION
 

@@ -13,6 +13,7 @@ from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
 from table.index.key_cache import KeyCache, LookedIntoFile
 from table.index.key_lookup import SoughtKeys
+from table.keys.folder_values import columns_shown_by_path
 from table.metadata_table.read_statistics import load_ranges
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.bounded_slices import boundable_columns, slice_guarantee
@@ -296,7 +297,8 @@ def _prune_by_statistics(
     table: HudiTable, schema: pa.Schema, slices: list[FileSlice], predicate: Predicate, pruning: Pruning
 ) -> tuple[list[FileSlice], Pruning]:
     """The slices that may hold a row by the statistics of the metadata table, if the table has them."""
-    kinds = boundable_columns(schema, predicate.columns)
+    # statistics are those of the values in files, and readers may show others
+    kinds = boundable_columns(schema, predicate.columns - columns_shown_by_path(table.config))
     ranges = load_ranges(table.storage, table.config, kinds, slices) if kinds else {}
     if not ranges:
         return slices, pruning

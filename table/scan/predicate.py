@@ -8,7 +8,7 @@ hold a row, and whether a condition requires one key. An expression's text alone
 import ast
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timezone
 from decimal import Decimal, InvalidOperation
@@ -24,6 +24,7 @@ from pyarrow.fs import LocalFileSystem
 
 from table.columns.near_name import did_you_mean
 from table.errors import InvalidConfigError
+from table.scan.exact_values import exact_values
 from table.scan.moments import moment_of
 from table.schema.avro_schema import without_meta_columns
 
@@ -32,6 +33,7 @@ Where = Any  # pc.Expression | Sequence[tuple] | Sequence[Sequence[tuple]]
 _COMPARED = {"=": eq, "==": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge}
 _OPERATORS = (*_COMPARED, "in", "not in")
 _NOWHERE = LocalFileSystem()  # fragments need a file system; it is never used
+_TEXTS = re.compile(r'"(?:[^"\\]|\\.)*"')
 _EQUALS_TEXT = re.compile(r'\((?P<name>[^()"]+) == (?P<text>"(?:[^"\\]|\\.)*"|-?\d+)\)')
 
 
@@ -67,6 +69,8 @@ def parse_where(where: Where, schema: pa.Schema, key_columns: Sequence[str] = ()
         InvalidConfigError: a column is not in the table, or a value cannot be compared to it.
     """
     if isinstance(where, pc.Expression):
+        if "FieldPath(" in _TEXTS.sub("", _text_of(where)):
+            raise InvalidConfigError(f"where={where}: it names a column by its place: name it, as with pc.field('id')")
         keys = _keys_of_expression(where, schema, key_columns)
         return _bound(where, schema, keys)
     typed = typed_terms(where, schema, zone)
@@ -160,8 +164,7 @@ def _bound(expression: pc.Expression, schema: pa.Schema, keys: pa.Array | None) 
             f"where={expression}: {reason}; the table has the columns {', '.join(schema.names)}"
         ) from error
     text = _text_of(expression)
-    by_place = not text or "FieldPath(" in text
-    named = frozenset(name for name in schema.names if by_place or name in text)
+    named = frozenset(name for name in schema.names if not text or name in text)
     return Predicate(expression, named, keys)
 
 
@@ -203,16 +206,19 @@ def _typed(term: tuple[str, str, Any], schema: pa.Schema, zone: str) -> tuple[st
         if pa.types.is_integer(kind) and isinstance(value, int | float) and not isinstance(value, bool):
             return name, *_of_integers(operator, value, kind)
         return name, operator, _value(value, kind, term, zone)
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if isinstance(value, str | Iterator) or not isinstance(value, Iterable):  # an iterator would serve one look alone
         raise InvalidConfigError(f"where={term!r}: {operator!r} takes a list of values")
     given = list(value)
-    listed = (one for one in given if not _is_null(one) and not _is_beyond(one, kind))
-    values = [_value(one, kind, term, zone) for one in _whole_ones(listed, kind)]
     if operator == "not in" and any(map(_is_null, given)):
         return nothing
-    if operator == "not in" and given and not values:  # none of them can be there: true for all but nulls
-        return name, ">=", _ends_of(kind)[0]
-    return name, operator, values or pa.array([], kind)
+    values = [_value(one, kind, term, zone) for one in given if not _is_null(one)]
+    try:
+        held = pa.array([one for value in values for one in exact_values(value, kind)], kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidConfigError(f"where={term!r}: a value is no {kind}, the type of the column: {error}") from error
+    if operator == "not in" and given and not len(held):  # none of them can be there: true for all but nulls
+        return name, operator, pa.array([None], kind)
+    return name, operator, held
 
 
 def _is_null(value: Any) -> bool:
@@ -231,14 +237,6 @@ def _is_beyond(value: Any, kind: pa.DataType) -> bool:
         return False
     least, greatest = _ends_of(kind)
     return not least <= value <= greatest
-
-
-def _whole_ones(values: Iterable[Any], kind: pa.DataType) -> Iterable[Any]:
-    """The members of a list that a column can have: of floats beside a column of integers the whole ones."""
-    if not pa.types.is_integer(kind):
-        return values
-    numbers = (one for one in values if not isinstance(one, float) or one.is_integer())
-    return (int(one) if isinstance(one, float) else one for one in numbers)
 
 
 def _of_integers(operator: str, value: float, kind: pa.DataType) -> tuple[str, Any]:
@@ -308,7 +306,7 @@ def _keys_of_term(term: tuple[str, str, Any], key_columns: Sequence[str]) -> lis
     name, operator, value = term
     if name not in key_columns or operator not in ("=", "==", "in"):
         return None
-    values = list(value) if operator == "in" else [value]
+    values = value.to_pylist() if isinstance(value, pa.Array) else [value]
     if not all(isinstance(one, (str, int)) and not isinstance(one, bool) for one in values):
         return None
     return [str(one) for one in values]

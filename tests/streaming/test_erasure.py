@@ -320,7 +320,7 @@ def test_the_command(tmp_path, capsys):
     waits = ["--set", "hudistream.clean.readers.max.share=1000"]
     assert main(["erase", path, "--where", "id=4711", *waits]) == 1
     assert "not final yet" in capsys.readouterr().out
-    assert main(["erase", path, "--keys", "4711,unknown", "--set", "hudistream.clean.grace.ms=0"]) == 0
+    assert main(["erase", path, "--keys", "4711", "unknown", "--set", "hudistream.clean.grace.ms=0"]) == 0
     assert "no file of the table holds these rows" in capsys.readouterr().out
     assert not holds_secret(path)
     with pytest.raises(InvalidConfigError, match="keys, or where"):

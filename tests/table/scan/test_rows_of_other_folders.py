@@ -4,6 +4,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+import hudistream
 from hudistream import ArrowSink
 from table.hudi_table import HudiTable
 from table.keys.folder_values import folder_values
@@ -67,3 +68,29 @@ def test_a_column_that_the_path_does_not_tell_shows_what_the_file_holds(table):
     assert folder_values(config, schema, "7") == {}
     rows = pa.table({"id": ["a"], "p": [1.5]}, schema=schema)
     assert with_folder_values(rows, config, "7") is rows
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_statistics_of_the_files_hide_no_row_that_is_shown_with_the_value_of_its_path(tmp_path, table_type):
+    path = str(tmp_path / "t")
+    options = {
+        "hoodie.write.table.version": "8",
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.index.type": "GLOBAL_BLOOM",
+        "hoodie.bloom.index.update.partition.path": "false",
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+    }
+
+    def write(rows):
+        with ArrowSink(path, options, key="id", partition_by="p", order_by="ts", operation="upsert") as sink:
+            sink.write(pa.Table.from_pylist(rows))
+
+    write([{"id": str(n), "p": f"p{n}", "ts": 1} for n in range(30)])
+    write([{"id": "28", "p": "p99", "ts": 2}])
+    table = hudistream.HudiTable.open(path)
+    if table_type == "MERGE_ON_READ":
+        table.compact()
+    where = [("p", ">=", "p2"), ("p", "<=", "p28")]
+    assert table.count(where) == sum("p2" <= p <= "p28" for p in table.scan().to_arrow()["p"].to_pylist()) == 10
+    assert table.count([("ts", "=", 2)]) == 1

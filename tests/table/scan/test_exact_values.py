@@ -1,0 +1,103 @@
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudistream import ArrowSink, HudiTable, InvalidConfigError
+from table.scan.exact_values import exact_values
+from table.scan.predicate import parse_where
+
+DAY = datetime.date(2024, 1, 1)
+NOON = datetime.datetime.fromisoformat("2024-01-01T12:00:00")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "held"),
+    [
+        (pa.int32(), 1, [1]),
+        (pa.int32(), np.int64(1), [1]),
+        (pa.int32(), 1.0, [1]),
+        (pa.int32(), 1.5, []),
+        (pa.int32(), float("nan"), []),
+        (pa.int32(), Decimal("2.0"), [2]),
+        (pa.int32(), Decimal("2.5"), []),
+        (pa.int32(), 2**31, []),
+        (pa.int32(), -(2**31), [-(2**31)]),
+        (pa.uint8(), -1, []),
+        (pa.uint8(), 255, [255]),
+        (pa.float32(), 0.1, []),
+        (pa.float32(), float(np.float32(0.1)), [float(np.float32(0.1))]),
+        (pa.float64(), 2**53 + 1, []),
+        (pa.float64(), 10**400, []),
+        (pa.float64(), 3, [3.0]),
+        (pa.decimal128(10, 2), 1.505, []),
+        (pa.decimal128(10, 2), 1.5, [Decimal("1.50")]),
+        (pa.decimal128(10, 2), 0.1, [Decimal("0.10")]),
+        (pa.decimal128(10, 2), Decimal("1.505"), []),
+        (pa.decimal128(10, 2), 7, [Decimal("7.00")]),
+        (pa.decimal128(10, 2), 10**20, []),
+        (pa.decimal128(10, 2), float("inf"), []),
+        (pa.date32(), NOON, []),
+        (pa.date32(), datetime.datetime.combine(DAY, datetime.time()), [DAY]),
+        (pa.date32(), DAY, [DAY]),
+        (pa.timestamp("us"), DAY, [datetime.datetime.combine(DAY, datetime.time())]),
+        (pa.string(), "a", ["a"]),
+    ],
+)
+def test_a_value_is_one_of_the_column_or_none(kind, value, held):
+    assert exact_values(value, kind) == held
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.float64(), pa.decimal128(10, 2)])
+@pytest.mark.parametrize("value", [True, "x"])
+def test_what_is_no_number_is_refused(kind, value):
+    with pytest.raises(TypeError, match="is no number"):
+        exact_values(value, kind)
+
+
+SCHEMA = pa.schema([("id", pa.string()), ("f", pa.float32()), ("d", pa.decimal128(10, 2)), ("i", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ([("f", "in", [0.1])], []),
+        ([("f", "not in", [0.1])], ["a", "b"]),
+        ([("d", "in", [1.505])], []),
+        ([("d", "not in", [1.505])], ["a", "b"]),
+        ([("d", "not in", [1.5])], ["b"]),
+        ([("d", "not in", [])], ["a", "b", "c"]),
+        ([("i", "not in", [2**70])], ["a", "b"]),
+        ([("i", "in", {1, 2.5})], ["a"]),
+    ],
+)
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_answers_do_not_depend_on_how_rows_lie_in_files(tmp_path, where, found, is_apart):
+    rows = [("a", 0.1, Decimal("1.50"), 1), ("b", 0.2, Decimal("2.00"), 2), ("c", None, None, None)]
+    table = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
+    options = {"hoodie.parquet.small.file.limit": "0"}
+    with ArrowSink(str(tmp_path / "t"), options, key="id", operation="insert") as sink:
+        for part in [table.slice(n, 1) for n in range(3)] if is_apart else [table]:
+            sink.write(part)
+    assert sorted(HudiTable.open(tmp_path / "t").scan(where=where).to_arrow()["id"].to_pylist()) == found
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ([("i", "in", [True])], "True is no number"),
+        ([("i", "in", map(int, "12"))], "takes a list of values"),
+        ([("i", "in", "12")], "takes a list of values"),
+        (pc.field(3) < 3, "names a column by its place"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_before_a_file_is_read(where, text):
+    with pytest.raises(InvalidConfigError, match=text):
+        parse_where(where, SCHEMA)
+
+
+def test_a_text_that_looks_like_a_place_is_a_text():
+    assert parse_where(pc.field("id") == 'FieldPath(0) "', SCHEMA).columns >= {"id"}

@@ -3,14 +3,11 @@
 from streaming.plan.plan_tasks import looks_everywhere
 from table.config.metadata_indexes import RECORD_INDEX
 from table.hudi_table import HudiTable
-from table.log import get_logger
-from table.metadata_table.file_lists import Failures
+from table.metadata_table.file_lists import Failures, tell_not_used
 from table.metadata_table.read_record_index import RecordIndex, SeenRecordIndex, see_record_index
 from table.options.choices import IndexType
 from table.options.write_options import WriteOptions
 from table.timeline.timeline import Timeline
-
-log = get_logger("hudistream.sink")
 
 
 def see_index(table: HudiTable, options: WriteOptions) -> SeenRecordIndex | None:
@@ -47,4 +44,4 @@ def index_as_of(table: HudiTable, seen: SeenRecordIndex | None, timeline: Timeli
 
 
 def _tell(table: HudiTable, error: Exception) -> None:
-    log.info("record_index_not_used", table=table.storage.base_uri, why=str(error))
+    tell_not_used("record_index_not_used", table.storage.base_uri, error)

@@ -23,6 +23,7 @@ from table.metadata_table.find_keys import read_layers
 from table.metadata_table.groups import read_records
 from table.metadata_table.known_layers import merge_layers
 from table.metadata_table.location_codec import newest_location
+from table.metadata_table.lost_files import WRITES, NamedFiles, check_named, read_named
 from table.metadata_table.metadata_table import (
     GroupKey,
     MetadataTable,
@@ -216,10 +217,13 @@ def _carry_out(own: MetadataTable, now: Timeline, pending: Instant) -> None:
 
     Raises:
         UnsupportedTableError: the metadata table was made anew meanwhile, or a file group has lost files.
+        CorruptFileError: a file is gone.
     """
-    committed = committed_instants(now, {})
     begun = begin_instant(own.storage, name_instant(own.layout, pending.time, Action.COMPACTION, State.REQUESTED))
-    stats = tuple(_compact_group(own, group, pending.time, committed) for group in sorted(planned_groups(own, pending)))
+    earlier = [one for one in now.completed_of(*WRITES) if (one.completion_time or one.time) < pending.time]
+    named = read_named(own, earlier)
+    groups = sorted(planned_groups(own, pending))
+    stats = tuple(_compact_group(own, group, pending.time, now, named) for group in groups)
     at = clock.format_instant_time(clock.parse_instant_time(pending.time) + 1)
     completed = begun.to(State.COMPLETED, at if own.layout.names.hold_completion else None)
     content = own.layout.encode_commit(CommitMetadata(stats, "COMPACT", compacted=True))
@@ -234,15 +238,21 @@ def _check_is_there(own: MetadataTable, begun: Instant) -> None:
         raise UnsupportedTableError(f"the metadata table was made anew beside the compaction {begun.time}")
 
 
-def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: CommittedInstants) -> WriteStat:
+def _compact_group(
+    own: MetadataTable, group: GroupKey, time: str, now: Timeline, named: Iterable[NamedFiles]
+) -> WriteStat:
     """Writes the base file of a file group, or finds it."""
     index, file_id = group
+    committed = committed_instants(now, {})
     whole = own.list_files(index)
     token = token_of_group(file_id, count_groups(whole))
     entries = [entry for entry in whole if _is_before(entry, time, committed)]
     found = next((one for one in slices_in(index, entries, committed) if one.file_id == file_id), None)
     if found is None or not is_whole(found):
         raise UnsupportedTableError(f"the file group {file_id} of the metadata table has lost files")
+    there = {entry.name for entry in whole if entry.size_bytes}
+    for one in named:
+        check_named(one, found, there)
     version = own.config.version
     merged_entries: HFileEntries | Iterable[tuple[bytes, bytes]]
     if index == FILES:

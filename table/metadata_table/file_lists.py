@@ -11,7 +11,8 @@ from table.config.table_config import load_table_config
 from table.errors import CorruptFileError, StorageError, UnsupportedTableError
 from table.files.hfile.read_hfile import HFile
 from table.log import get_logger
-from table.metadata_table.groups import read_records
+from table.metadata_table.groups import SliceRecords, read_records
+from table.metadata_table.lost_files import check_all_seen
 from table.metadata_table.metadata_table import MADE, MetadataTable, check_compactions, find_slice, is_making
 from table.metadata_table.record_codec import decode_record
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, combine, key_of, partition_path_of
@@ -86,7 +87,10 @@ def load_file_lists(storage: Storage, known: Iterable[str]) -> FileLists:
     check_knows(timeline, known)
     check_compactions(timeline)
     committed = committed_instants(timeline, {})
-    lists = read_lists(own, find_slice(entries, committed), committed)
+    found = find_slice(entries, committed)
+    records = read_records(own, found, committed)
+    check_all_seen(own, timeline, found, records.times)
+    lists = _lists_of(records, found)
     now = load_table_config(storage)
     if now is None or FILES not in now.metadata_indexes or own.list_files() != entries:
         raise UnsupportedTableError("the metadata table was changed while it was read")
@@ -95,7 +99,11 @@ def load_file_lists(storage: Storage, known: Iterable[str]) -> FileLists:
 
 def read_lists(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> FileLists:
     """The lists of files that a slice holds; arguments and errors are those of `read_records`."""
-    layers = list(read_records(own, found, committed).layers)
+    return _lists_of(read_records(own, found, committed), found)
+
+
+def _lists_of(records: SliceRecords, found: FileSlice) -> FileLists:
+    layers = list(records.layers)
     base = layers.pop(0) if found.base_file else None
     assert base is None or isinstance(base, HFile), "a base file is an HFile"
     logs: dict[str, list[ListRecord]] = {}

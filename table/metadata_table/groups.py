@@ -35,9 +35,11 @@ class SliceRecords:
 
     Attributes:
         layers: of the base file and of the blocks of log files, oldest first.
+        times: instants of the blocks of log files.
     """
 
     layers: tuple[Layer, ...]
+    times: frozenset[str] = frozenset()
 
     def find(self, key: bytes) -> list[Value]:
         """What the layers say of a key, oldest first."""
@@ -85,14 +87,12 @@ def read_records(own: MetadataTable, found: FileSlice, committed: CommittedInsta
         FileNotFoundError: a file was deleted meanwhile.
     """
     layers: list[Layer] = [HFile(own.storage.read(found.base_file.path))] if found.base_file else []
+    times: set[str] = set()
     for log in found.log_files:
-        layers += _layers_of(own.storage.read(log.path), log.path, committed)
-    return SliceRecords(tuple(layers))
-
-
-def _layers_of(data: bytes, path: str, committed: CommittedInstants) -> Iterator[Layer]:
-    for block in valid_blocks(data, path, committed)[0]:
-        yield layer_of(block, path)
+        for block in valid_blocks(own.storage.read(log.path), log.path, committed)[0]:
+            layers.append(layer_of(block, log.path))
+            times.add(block.header.get(Header.INSTANT_TIME, ""))
+    return SliceRecords(tuple(layers), frozenset(times))
 
 
 def layer_of(block: LogBlock, path: str) -> Layer:

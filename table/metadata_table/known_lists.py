@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from table.config.table_config import TableConfig
-from table.metadata_table.metadata_table import METADATA_FOLDER, MetadataTable
+from table.metadata_table.lost_files import WRITES, NamedFiles, read_named
+from table.metadata_table.metadata_table import METADATA_FOLDER, MetadataTable, is_making
 from table.metadata_table.statistics import Statistics
 from table.storage.interface import Storage
 from table.storage.subfolder import Subfolder
-from table.timeline.instant import Instant
+from table.timeline.instant import Action, Instant
 from table.timeline.timeline import Timeline
 
 
@@ -50,6 +51,8 @@ class KnownLists:
 
     def __init__(self) -> None:
         self._seen: SeenLists | None = None
+        self._named: dict[tuple[str, Action], NamedFiles] = {}
+        self._of: frozenset[Instant] = frozenset()  # the instants that made the metadata table of which they are
 
     def open(self, storage: Storage, config: TableConfig) -> tuple[MetadataTable, Timeline, SeenLists | None]:
         """Opens the metadata table of a table, and lists its timeline.
@@ -81,3 +84,29 @@ class KnownLists:
             seen: the metadata table at the delta commit, which is complete.
         """
         self._seen = seen
+
+    def note_named(self, named: NamedFiles) -> None:
+        """Keeps the names of the files that a delta commit of this process wrote."""
+        self._named[named.instant.time, named.instant.action] = named
+
+    def name_files(self, own: MetadataTable, timeline: Timeline) -> tuple[NamedFiles, ...]:
+        """The files that the instants of the metadata table wrote. Those that are not known are read.
+
+        Args:
+            own: the metadata table.
+            timeline: its timeline.
+
+        Raises:
+            CorruptFileError: the file of an instant is damaged.
+            StorageError: the store fails.
+        """
+        writes = timeline.completed_of(*WRITES)
+        of = frozenset(one for one in writes if is_making(one.time))
+        known = self._named if of == self._of else {}
+        unknown = [one for one in writes if (one.time, one.action) not in known]
+        read = {(one.instant.time, one.instant.action): one for one in read_named(own, unknown)}
+        every = {**known, **read}
+        # another thread may have noted what came after the timeline was listed: it is read again
+        self._named = {key: every[key] for key in ((one.time, one.action) for one in writes) if key in every}
+        self._of = of
+        return tuple(self._named.values())

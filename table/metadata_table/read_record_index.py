@@ -24,6 +24,7 @@ from table.metadata_table.index_keys import groups_of_keys
 from table.metadata_table.known_layers import Hits
 from table.metadata_table.known_lists import KnownLists
 from table.metadata_table.location_codec import Location, decode_location
+from table.metadata_table.lost_files import NamedFiles, check_named
 from table.metadata_table.metadata_table import (
     MetadataTable,
     check_compactions,
@@ -167,11 +168,13 @@ class SeenRecordIndex:
         own: the metadata table.
         timeline: its timeline, listed before the files.
         entries: the files of the index.
+        named: the files that the instants of that timeline wrote.
     """
 
     own: MetadataTable
     timeline: Timeline
     entries: tuple[FileInfo, ...]
+    named: tuple[NamedFiles, ...] = ()
 
     def as_of(self, timeline: Timeline) -> RecordIndex:
         """The index of the keys that a snapshot has (pure).
@@ -182,6 +185,7 @@ class SeenRecordIndex:
         Raises:
             UnsupportedTableError: a write was completed in between, or by a writer that did not update the index; or
                 the index has no files.
+            CorruptFileError: a file of the index is gone.
         """
         check_knows(self.timeline, timeline.committed_times)
         check_compactions(self.timeline)
@@ -194,6 +198,10 @@ class SeenRecordIndex:
         count = count_groups(entries)
         if sorted(by_number) != list(range(count)) or not all(map(is_whole, slices)):
             raise UnsupportedTableError("the record index has lost files")
+        there = {entry.name for entry in entries if entry.size_bytes}
+        for named in self.named:
+            for one in slices:
+                check_named(named, one, there)
         merged = max(one.base_instant_time for one in slices)
         if any(time < merged for time in undone):  # Hudi's compaction may have merged it
             raise UnsupportedTableError(f"the record index may hold what {min(undone)} has not completed")
@@ -217,9 +225,10 @@ def see_record_index(storage: Storage, config: TableConfig, known: KnownLists) -
     """
     own, timeline, seen = known.open(storage, config)
     entries = own.list_files(RECORD_INDEX)
+    named = known.name_files(own, timeline)
     if seen is None:
         check_is_global(storage)
     now = load_table_config(storage)
     if now is None or RECORD_INDEX not in now.metadata_indexes or own.list_files(RECORD_INDEX) != entries:
         raise UnsupportedTableError("the record index is being changed")
-    return SeenRecordIndex(own, timeline, tuple(entries))
+    return SeenRecordIndex(own, timeline, tuple(entries), named)

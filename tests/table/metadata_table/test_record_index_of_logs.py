@@ -13,6 +13,7 @@ from streaming.task import doubled_keys, log_keys
 from table import read_table
 from table.config.metadata_indexes import RECORD_INDEX
 from table.hudi_table import HudiTable
+from table.metadata_table.known_lists import KnownLists
 from table.metadata_table.metadata_table import METADATA_FOLDER
 from table.metadata_table.read_statistics import StatisticsIndex
 from table.options.groups import CleanSettings, CompactionSettings
@@ -219,7 +220,7 @@ def test_where_keys_are_not_looked_up_everywhere_it_is_dropped(tmp_path, more, g
     assert "not known" in next(entry["why"] for entry in logs if entry["event"] == "metadata_indexes_dropped")
 
 
-def test_check_finds_a_key_of_a_log_that_it_lacks(tmp_path):
+def test_check_finds_a_key_of_a_log_that_it_lacks(tmp_path, monkeypatch):
     path = str(tmp_path / "t")
     engine = filled(path)
     sink(path, **{"hoodie.datasource.write.operation": "delete"}).write(2, batch([1], 7))
@@ -230,6 +231,9 @@ def test_check_finds_a_key_of_a_log_that_it_lacks(tmp_path):
     assert check(HudiTable.open(path)).is_sound
     shutil.rmtree(tmp_path / "t" / METADATA_FOLDER / RECORD_INDEX)
     shutil.copytree(before, tmp_path / "t" / METADATA_FOLDER / RECORD_INDEX)
+    [found] = check(HudiTable.open(path)).findings
+    assert "is gone or empty" in found.text
+    monkeypatch.setattr(KnownLists, "name_files", lambda *_: ())  # as if the file had never been
     [found] = check(HudiTable.open(path)).findings
     assert found.kind is Kind.METADATA_TABLE
     assert "'k1', which is missing there" in found.text

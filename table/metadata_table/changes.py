@@ -123,6 +123,11 @@ def _keys_of_commit(metadata: CommitMetadata, written: Written) -> KeysByGroup |
     return keys if is_known and is_whole else None
 
 
+def changes_keys(metadata: CommitMetadata) -> bool:
+    """Whether a commit may add or delete keys (pure). Compactions and clusterings move rows alone."""
+    return metadata.operation not in (*_KEEPS_KEYS, _MOVES_KEYS)
+
+
 def _name_of(stat: WriteStat) -> str:
     return stat.path.rpartition("/")[2]
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from table import clock
+from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import load_table_config
 from table.errors import (
     ActionPendingError,
@@ -23,8 +24,10 @@ from table.files.markers import delete_markers, list_markers
 from table.files.publication import delete_announced, forget_committed
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.metadata_table.changes import Written, changes_of_commit
+from table.metadata_table.changes import Written, changes_keys, changes_of_commit
+from table.metadata_table.file_lists import Failures, tell_not_used
 from table.metadata_table.keep import keep_lists
+from table.metadata_table.keys_meanwhile import find_key_meanwhile
 from table.references.strays import delete_strays
 from table.references.undone import load_rolled_back_time, rollbacks_after
 from table.snapshot import Snapshot
@@ -249,6 +252,8 @@ def complete_commit(
             conflict = find_conflict(facts)
             if conflict is not None:
                 return LostCommit(conflict.reason, conflict.file_groups, conflict.is_of_clustering)
+            if lease.is_shared:
+                _check_keys(table, facts, written)
             metadata = replace(written, extra={**build_extra(now), "schema": schema})
             held.check()
             if last is None or take_next_place(table.storage, last, pending.instant, lease.owner):
@@ -258,6 +263,26 @@ def complete_commit(
         completed = _decide_and_complete(now, pending, metadata, lease)
     log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(written.stats))
     return CompletedCommit(completed, metadata)
+
+
+def _check_keys(table: HudiTable, facts: CommitFacts, written: CommitMetadata) -> None:
+    """Refuses to add a key that another writer added, moved or deleted meanwhile, as far as a record index says so.
+
+    Raises:
+        WriteConflictError: names the key. The batch can be run again, and finds it.
+    """
+    others = {time for time, metadata in facts.others.items() if changes_keys(metadata)}
+    if not others or RECORD_INDEX not in table.config.metadata_indexes:
+        return
+    try:
+        key = find_key_meanwhile(table.storage, written.stats, others)
+    except Failures as error:
+        tell_not_used("record_index_not_used", table.storage.base_uri, error)
+        return
+    if key is not None:
+        raise WriteConflictError(
+            f"another writer wrote the key {key!r} while the batch ran, which adds it: the batch can be run again"
+        )
 
 
 def _look_again(pending: PendingCommit, written: CommitMetadata, schema: str) -> tuple[Snapshot, CommitFacts]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from engine import Engine, key_set, rows, undo_nothing
 from snapshots import assert_clean
+from tiers import quick
 
 from hudistream import HudiTable
 from streaming import ArrowSink
@@ -495,3 +496,48 @@ def test_cleans_of_a_fast_writer_do_not_stop_a_slow_one(tmp_path, operation):
     stream.write(6, rows(range(4), partition=lambda _: "hot", ts=6))
     left = [entry for entry in LocalStorage(str(tmp_path)).list_dir("hot") if entry.name.endswith(".parquet")]
     assert len(left) == 1  # nobody needs the others any more
+
+
+INDEXED = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.record.index.update.partition.path": "false",
+    "hoodie.datasource.write.operation": "upsert",
+}
+
+
+@pytest.mark.parametrize("deletes", [False, True], ids=["added", "added and deleted"])
+@pytest.mark.parametrize(
+    ("version", "table_type"), quick(1, [("9", "COPY_ON_WRITE"), ("6", "COPY_ON_WRITE"), ("8", "MERGE_ON_READ")])
+)
+def test_a_new_key_that_another_writer_wrote_meanwhile_is_not_doubled_by_a_record_index(
+    tmp_path, version, table_type, deletes
+):
+    """The log files of the index are read in the order of their requests, and the slow batch was requested first."""
+    path = str(tmp_path / "t")
+    form = {"hoodie.write.table.version": version, "hoodie.datasource.write.table.type": table_type}
+    options = {**INDEXED, **form}
+    alone = Engine(path, options, query_id="alone")
+    for number in range(2):
+        alone.write(number, rows([90 + number], lambda _: "p9"))
+    alone.writer.stop()
+    assert "record_index" in HudiTable.open(path).config.metadata_indexes
+    slow, fast = writer(path, "slow", {**options, **SHARED}), writer(path, "fast", {**options, **SHARED})
+    gone = {"hoodie.datasource.write.operation": "delete"}
+    deletes_it = writer(path, "gone", {**options, **SHARED, **gone})
+
+    def others():
+        fast.write(0, rows([7], lambda _: "p2", v="fast"))
+        if deletes:
+            deletes_it.write(0, rows([7], lambda _: "p2", ts=5))
+
+    meanwhile(slow, others)
+    slow.write(0, rows([7], lambda _: "p1", ts=9, v="slow"))
+    assert key_set(read_table(path)) == ["k7", "k90", "k91"]
+    fast.write(1, rows([7], lambda _: "p3", ts=10, v="later"))
+    found = [row for row in read_table(path).to_pylist() if row["id"] == "k7"]
+    assert [(row["p"], row["v"]) for row in found] == [("p1" if deletes else "p2", "later")]
+    assert check(HudiTable.open(path)).is_sound
+    for one in (slow, fast, deletes_it):
+        one.writer.stop()

@@ -12,6 +12,7 @@ from streaming.table_sink import Callback, FailureHook, TableSink
 from streaming.task.arrow_rows import Rows, open_rows
 from streaming.task.in_process import InProcessWorkers, count_cores
 from streaming.validators import PendingBatch, Validator
+from table.config.metadata_indexes import RECORD_INDEX
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -159,6 +160,7 @@ class ArrowSink(TableSink):
         batch_id: int | None,
         operation: Operation | OperationName | None,
         checks: tuple[Validator, ...] = (),
+        index: IndexType | None = None,
     ) -> BatchSummary:
         if batch_id is not None and (isinstance(batch_id, bool) or not isinstance(batch_id, int) or batch_id < 0):
             raise InvalidConfigError(f"batch_id={batch_id!r}: give a whole number, 0 or more, or None")
@@ -166,7 +168,8 @@ class ArrowSink(TableSink):
             most = self._options.tasks.insert_parallelism or self._workers
             workers = InProcessWorkers(open_rows(rows), parallelism=most, workers=self._workers)
             keeps = self._keeps_table or batch_id is not None
-            return self._write_batch(Batch(workers, batch_id, keeps_table=keeps, checks=checks), operation)
+            batch = Batch(workers, batch_id, keeps_table=keeps, checks=checks, index=index)
+            return self._write_batch(batch, operation)
 
     def delete(
         self, rows: Rows | Collection[Any] | None = None, batch_id: int | None = None, *, where: Where | None = None
@@ -203,7 +206,11 @@ class ArrowSink(TableSink):
         table = HudiTable.open(self._path, self._storage_options)
         fields = (*table.config.record_key_fields, *table.config.partition_fields)
         columns = list(dict.fromkeys(name.partition(".")[0] for name in fields))
-        identity = identity_of(table, by_path=not self._options.index.type.is_global)
+        # the record index knows the rows that lie in log files alone
+        index = self._options.index.type
+        if RECORD_INDEX in table.config.metadata_indexes and not index.has_buckets:
+            index = IndexType.RECORD_INDEX
+        identity = identity_of(table, by_path=not index.is_global)
         seen = table.load_timeline().committed_times
         found = make_scan(table, list(dict.fromkeys([*columns, *identity])), where).to_arrow()
         keys = found.select(identity)
@@ -215,8 +222,10 @@ class ArrowSink(TableSink):
             if not Change.between(seen, now).is_none:
                 check_no_rows_beside(table, where, keys)
 
-        summary = self._write(found.select(columns), batch_id, Operation.DELETE, (check,))
-        read = len(found)
+        summary = self._write(found.select(columns), batch_id, Operation.DELETE, (check,), index)
+        # log files delete by key: rows that share one count once there
+        in_logs = table.config.table_type == TableType.MERGE_ON_READ
+        read = len(keys.group_by(identity).aggregate([])) if in_logs else len(found)
         if not summary.skipped and summary.rows_deleted < read:
             log.warning(
                 "rows_not_deleted",
@@ -224,7 +233,8 @@ class ArrowSink(TableSink):
                 found=read,
                 deleted=summary.rows_deleted,
                 hint="the index of this sink did not find the other rows by their keys, or another writer changed them "
-                "meanwhile: rows that stayed in another partition path need a global index",
+                "meanwhile: rows that stayed in another partition path need a global index, and rows that lie in log "
+                "files alone the index that they were written with, or `hudistream compact PATH` first",
             )
         return summary
 

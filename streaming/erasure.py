@@ -136,6 +136,9 @@ def erase(
     check_has_meta_fields(table.config, "searched for erased keys")
     wanted = _find_keys(table, keys, where)
     deleted, instant_time = _delete(address, wanted, settings, storage_options)
+    if _fold_what_is_left(HudiTable.open(path, storage_options), wanted, settings):
+        more, later = _delete(address, wanted, settings, storage_options)
+        deleted, instant_time = deleted + more, later or instant_time
     _drop_indexes(table)
     table = HudiTable.open(path, storage_options)  # its properties name no dropped index any more
     limit = clock.monotonic_s() + wait_s
@@ -180,6 +183,20 @@ def _delete(
     with ArrowSink(path, quiet, storage_options) as sink:
         summary = sink.delete(where=[(RECORD_KEY, "in", keys.to_pylist())])
     return summary.rows_deleted, None if summary.skipped else summary.instant_time
+
+
+def _fold_what_is_left(table: HudiTable, keys: pa.Array, settings: WriteOptions) -> bool:
+    """Folds log files if rows with the keys are still visible. Returns whether they are.
+
+    An index that looks into base files does not find rows that lie in log files alone.
+    """
+    if table.config.table_type != TableType.MERGE_ON_READ or not len(keys):
+        return False
+    if not make_scan(table, [RECORD_KEY], [(RECORD_KEY, "in", keys.to_pylist())]).count():
+        return False
+    with suppress(CommitConflictError):
+        compact(table, replace(settings.compaction, strategy=CompactionStrategy.UNBOUNDED), settings.file_settings)
+    return True
 
 
 def _drop_indexes(table: HudiTable) -> None:

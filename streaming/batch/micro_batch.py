@@ -120,6 +120,8 @@ class MicroBatchWriter:
         """
         timing = PhaseClock()
         options = self._options if batch.operation is None else replace(self._options, operation=batch.operation)
+        if batch.index is not None:
+            options = replace(options, index=replace(options.index, type=batch.index, global_keys=None))
         of_stream = batch.batch_id is not None and batch.query_id is not None and batch.sink_id is None
         keeps_table = of_stream or batch.keeps_table or self.lease.is_held  # a stream does until its next batch
         retries = ConflictRetries(self.table, batch, self.lease, self.services, self._options.concurrency)

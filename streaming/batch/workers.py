@@ -11,6 +11,7 @@ from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.validators import Validator
 from table.keys.keygen import KeyExpressions
+from table.options.choices import IndexType
 from table.options.operation import Operation
 from table.services.service import Spread
 from table.transaction.positions import Positions
@@ -72,6 +73,7 @@ class Batch:
         spread: distributes the work of services to other machines; None: there are none.
         keeps_table: whether the writer holds the table after the batch, also outside a stream.
         operation: the operation of this batch; None: the operation in the writer's options.
+        index: how this batch finds keys; None: as the writer's options say.
         sink_id: the sink whose batch it is, if it is not a batch of the stream; None: the sink of the writer's options.
         positions: where the query's sources stand; None: that is not recorded.
         frame: the rows as the caller's frame; None: a batch that was committed before is skipped, whatever it brings.
@@ -86,6 +88,7 @@ class Batch:
     spread: Spread | None = None
     keeps_table: bool = False
     operation: Operation | None = None
+    index: IndexType | None = None
     sink_id: str | None = None
     positions: BatchPositions | None = None
     frame: Frame | None = None

@@ -12,9 +12,11 @@ from hudistream import ArrowSink, HudiTable, InvalidConfigError, erase, read_tab
 from streaming.cli.main import main
 from streaming.router.aside import OWN_FOLDER, Waiting, put_aside
 from streaming.router.split import Piece
+from table.config.table_config import load_table_config
 from table.files.bloom.bloom_filter import decode_filter
 from table.files.hfile.read_hfile import HFile
 from table.files.log.framing import BlockType, scan_blocks
+from table.metadata_table.keep import drop_indexes
 from table.options.groups import ArchiveSettings
 from table.storage.opening import open_storage
 
@@ -311,6 +313,49 @@ def test_a_partition_path_in_which_rows_remain_is_no_trace(tmp_path):
     with ArrowSink(path, key="id", partition_by="city", order_by="ts") as sink:
         sink.write(pa.table({"id": ["u1", "4711"], "city": ["x", "x"], "ts": [0, 0]}))
     assert erase(path, ["4711"], options=AT_ONCE).is_final
+
+
+@pytest.mark.parametrize("version", ["9", "6"])
+@pytest.mark.parametrize("way", ["erase", "erase by bloom filters", "delete"])
+def test_rows_that_lie_in_log_files_alone_are_deleted(tmp_path, version, way):
+    path = str(tmp_path / "t")
+    options = {
+        "hoodie.write.table.version": version,
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.datasource.compaction.async.enable": "false",
+        "hudistream.new.rows.join.logs": "true",
+    }
+    with ArrowSink(path, options, key="id", order_by="ts", table_type="mor") as sink:
+        for told, users in (("old", range(6)), (SECRET, range(6, 12))):
+            sink.write(pa.table({"id": [f"u{n}" for n in users], "ts": [0] * 6, "v": [told] * 6}))
+    assert len(list(Path(path).glob("*.parquet"))) == 1
+    if way == "delete":
+        assert HudiTable.open(path).delete([("v", "=", SECRET)]).rows_deleted == 6
+    else:
+        if way != "erase":
+            config = load_table_config(HudiTable.open(path).storage)
+            drop_indexes(HudiTable.open(path).storage, config, frozenset({"record_index"}), "test")
+        done = erase(path, where=[("v", "=", SECRET)], options=AT_ONCE)
+        assert (done.keys, done.deleted, done.rows_are_gone) == (6, 6, True)
+        assert not holds_secret(path)
+    assert sorted(read_table(path)["id"].to_pylist()) == [f"u{n}" for n in range(6)]
+
+
+def test_a_key_with_a_comma_is_one_key(tmp_path, capsys):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id") as sink:
+        sink.write(pa.table({"id": ["Doe,John", "Doe", "John"]}))
+    now = ("--set", "hudistream.clean.grace.ms=0")
+    assert main(["erase", path, "--keys", "Doe,John", *now]) == 0
+    assert read_table(path)["id"].to_pylist() == ["Doe", "John"]
+    capsys.readouterr()
+    assert main(["erase", path, "--keys", "John,Doe", *now]) == 1
+    told = capsys.readouterr().out
+    assert "no row of the newest snapshot had the key 'John,Doe'" in told
+    assert "if it is a list, write --keys John Doe" in told
+    assert read_table(path)["id"].to_pylist() == ["Doe", "John"]
 
 
 def test_the_command(tmp_path, capsys):

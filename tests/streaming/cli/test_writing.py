@@ -1,6 +1,7 @@
 """`hudistream delete` and `hudistream replay`, as a person calls them."""
 
 import datetime
+import json
 import subprocess
 import sys
 
@@ -87,6 +88,33 @@ def test_corrected_rows_may_be_text(path, capsys, tmp_path):
     pa.csv.write_csv(rows.select(keep), file)
     assert "written rows: 1" in said(capsys, "replay", path, "--rows", file)
     assert ids(path) == ["a", "b", "c", "d"]
+
+
+TEXTS = ["01069", "1e5", "NA", "nan", "2026-01-02 00:00:00", "12345678901234567890123", "", "true"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_texts_of_a_file_stay_texts(tmp_path, capsys, ending):
+    path, file = str(tmp_path / "u"), tmp_path / f"rows.{ending}"
+    with ArrowSink(path, {"hudistream.bad.rows": "quarantine"}, key="id") as sink:
+        numbers = pa.array([1, *[None] * len(TEXTS)], pa.decimal128(9, 2))
+        sink.write(pa.table({"id": ["a", *[None] * len(TEXTS)], "v": ["x", *TEXTS], "n": numbers}))
+    rows = read_bad_rows(path)
+    rows = rows.set_column(rows.column_names.index("id"), "id", [[f"k{n}" for n in range(len(TEXTS))]])
+    rows = rows.drop_columns([name for name in rows.column_names if name.endswith(("_reason", "_time", "_replayed"))])
+    if ending == "csv":
+        pa.csv.write_csv(rows, file)
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows.drop_columns(["n"]).to_pylist()))
+    more = ("--set", "hudistream.schema.mode=reconcile") if ending == "jsonl" else ()
+    assert f"written rows: {len(TEXTS)}" in said(capsys, "replay", path, "--rows", str(file), *more)
+    assert read_table(path).sort_by("id")["v"].to_pylist() == ["x", *TEXTS]
+
+
+def test_a_value_that_its_column_cannot_hold_names_the_file(path, capsys, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("id,ts\na,soon\n")
+    assert "rows.csv: In CSV column #1" in said(capsys, "replay", path, "--rows", str(file), code=2)
 
 
 def test_rows_of_another_kind_of_file_are_refused(path, capsys):

@@ -74,21 +74,28 @@ class TableOpener:
         config = open_config(storage)
         if config is None:
             self._check_may_create(options, batch_id)
+            if options.effective_operation.takes_keys_alone:
+                raise _has_no_rows(options)
             config = new_table_config(options, self._default_name)
             evolve_schema(schema, None)
             build_keys(options, config, schema)
+            self._check(options, config)  # a table whose properties are refused would stay
             table = create_table(storage, config)
             self._tell_created(config, batch_id)
             tell_time_fields(storage.base_uri, config, schema)
         else:
             table = self._upgraded(HudiTable(storage, config), options)
-        check_options_agree(options, table.config)
-        check_can_write(_as_settled(table.config, options))
-        plan_changes(options, table.config)
+        self._check(options, table.config)
         if self._version is None:
             _tell_long_decimals(storage.base_uri, table.config, schema)
         self._tell_version(table.config)
         return table
+
+    @staticmethod
+    def _check(options: WriteOptions, config: TableConfig) -> None:
+        check_options_agree(options, config)
+        check_can_write(_as_settled(config, options))
+        plan_changes(options, config)
 
     def reopen(self) -> HudiTable | None:
         """The table as its properties are now; None where there is none."""
@@ -234,6 +241,13 @@ def _load_keys(snapshot: Snapshot, timeline: Timeline) -> Iterator[GroupKeys]:
             yield GroupKeys(found.partition_path, found.file_id, found.base_instant_time, keys)
 
 
+def _has_no_rows(options: WriteOptions) -> InvalidConfigError:
+    return InvalidConfigError(
+        f"hoodie.datasource.write.operation={options.effective_operation}: the table has no rows yet, hence no "
+        "columns: write rows first"
+    )
+
+
 def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
     """Chooses the schema of a commit.
 
@@ -261,10 +275,7 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
         check_keys_keep_their_types(config, batch, table)
         return evolved
     if table is None:
-        raise InvalidConfigError(
-            f"hoodie.datasource.write.operation={options.effective_operation}: the table has no rows yet, hence no "
-            "columns: write rows first"
-        )
+        raise _has_no_rows(options)
     check_batch_columns(batch)
     check_keys_keep_their_types(config, batch, table)
     return table

@@ -29,22 +29,47 @@ def open_rows(rows: Rows) -> pa.Table | pa.RecordBatchReader:
         rows = pa.Table.from_batches([rows])
     if isinstance(rows, pa.Table):
         return _held(rows)
-    if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
+    if _is_frame_of(rows, "pandas"):
         _check_index(rows)
         try:
             table = pa.Table.from_pandas(rows, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             raise InvalidRecordError(
-                f"the pandas frame has a column without a type of its own: {'; '.join(map(str, error.args))}: give it "
-                "one, as with frame.astype({'column': 'string'})"
+                f"the pandas frame has a column that Arrow cannot take: {_words_of(error)}: give it a "
+                "type of its own, as with frame.astype({'column': 'string'}), and each column one name"
             ) from error
         return _held(table)
+    if _is_frame_of(rows, "polars"):  # held, so that the batch can be repeated after a conflict
+        _check_objects(rows)
+        rows = _read_stream(rows)
+        return _held(rows.read_all())
     if not isinstance(rows, pa.RecordBatchReader):
         if not hasattr(rows, "__arrow_c_stream__"):
             raise InvalidConfigError(_refusal(rows))
         rows = _read_stream(rows)
     schema = storable_schema(rows.schema)
     return pa.RecordBatchReader.from_batches(schema, _storable_batches(rows, schema))
+
+
+def _is_frame_of(rows: Rows, library: str) -> bool:
+    """Whether an object is a `DataFrame` of a library, or of a class that is made of it."""
+    names = ((one.__module__.partition(".")[0], one.__name__) for one in type(rows).__mro__)
+    return (library, "DataFrame") in names
+
+
+def _check_objects(frame: Rows) -> None:
+    """Refuses a Polars frame with Python objects: Arrow would get their addresses."""
+    found = [name for name, kind in frame.schema.items() if "Object" in str(kind)]
+    if found:
+        raise SchemaMismatchError(
+            f"the column {found[0]!r} has the type {frame.schema[found[0]]}: cast it, as to String"
+        )
+
+
+def _words_of(error: Exception) -> str:
+    """What an error says, without a traceback in its text."""
+    texts = [str(error)] if isinstance(error, UnicodeError) else [str(one) for one in error.args]
+    return "; ".join(text.strip().splitlines()[-1] for text in texts if text.strip())
 
 
 def _check_index(frame: Rows) -> None:

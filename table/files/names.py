@@ -22,6 +22,7 @@ _MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
 _MAX_JAVA_INT = 2**31 - 1
 _NO_DELETES = 2**30  # added to the instant's number; instants whose numbers differ by this much are days apart
 BASE_FILE_EXTENSION = ".parquet"
+CHANGE_FILE_SUFFIX = ".cdc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,11 @@ def parse_base_file(name: str) -> BaseFileName | None:
     """The parts of a base file's name, or None for any other name."""
     match = _BASE.match(name)
     return BaseFileName(*match.groups()) if match else None
+
+
+def is_change_file(name: str) -> bool:
+    """Whether a file of that name holds changes (CDC), and no rows of the table."""
+    return name.endswith(CHANGE_FILE_SUFFIX)
 
 
 def parse_log_file(name: str) -> LogFileName | None:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS
 from table.config.table_config import TableConfig
 from table.errors import UnsupportedTableError
+from table.files.names import is_change_file
 from table.metadata_table.file_ranges import read_ranges
 from table.metadata_table.statistics import GroupRecords, Statistics, indexed_columns, new_statistics
 from table.storage.interface import Storage
@@ -40,6 +41,9 @@ def make_statistics(
     if not config.populate_meta_fields:
         raise UnsupportedTableError("the rows of the table do not hold their meta columns")
     kinds = indexed_columns(schema, is_typed=kept.is_typed)
+    files = {
+        path: {name: size for name, size in sizes.items() if not is_change_file(name)} for path, sizes in files.items()
+    }
     count = sum(map(len, files.values()))
     if count * len(kinds) > _MOST_RECORDS:
         raise UnsupportedTableError(f"{count} files have more than {_MOST_RECORDS} statistics")

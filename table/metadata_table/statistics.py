@@ -15,6 +15,7 @@ from table.config.table_config import TableConfig
 from table.errors import UnsupportedTableError
 from table.files.column_ranges import ColumnRange, Ranges, widen
 from table.files.hfile.write_hfile import NO_ENTRIES, HFileEntries
+from table.files.names import is_change_file
 from table.metadata_table.column_stats import ColumnStats, StatsCodec, is_indexed
 from table.metadata_table.index_keys import group_of_key, stats_key
 from table.metadata_table.records import RecordType, key_of
@@ -197,7 +198,7 @@ def _widened(files: Iterable[Ranges]) -> dict[str, ColumnRange]:
 def find_untold(
     added: Mapping[str, Mapping[str, int]], ranges: RangesByFile, columns: Iterable[str]
 ) -> dict[str, dict[str, int]]:
-    """The files whose ranges are not known, or not of all columns, with their sizes.
+    """The files whose ranges are not known, or not of all columns, with their sizes. Change files have none.
 
     Args:
         added: partition path -> names of the files that were added, with their sizes.
@@ -209,6 +210,6 @@ def find_untold(
     for path, sizes in added.items():
         known = ranges.get(path, {})
         for name, size in sizes.items():
-            if not wanted <= known.get(name, {}).keys():
+            if not is_change_file(name) and not wanted <= known.get(name, {}).keys():
                 untold.setdefault(path, {})[name] = size
     return untold

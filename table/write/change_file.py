@@ -12,14 +12,13 @@ from table.errors import StorageError
 from table.files.log.avro_data import joined_runs
 from table.files.log.change_records import DELETED, INSERTED, UPDATED, change_schema, encode_changes
 from table.files.log.framing import BlockType, Header, LogBlock, encode_block
-from table.files.names import LogFileName, MarkerName
+from table.files.names import CHANGE_FILE_SUFFIX, LogFileName, MarkerName
 from table.files.publication import discard, publish
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import OutputFile, Stage, join
 from table.write.announce import announce, check_not_ended, check_still_wanted
 from table.write.context import Attempt, WriteContext
 
-SUFFIX = ".cdc"
 _BLOCK_BYTES = 32 * 1024 * 1024  # what a task holds of a change file, whatever the size of log blocks
 
 
@@ -39,7 +38,7 @@ class ChangeFile:
     def __init__(self, context: WriteContext, attempt: Attempt, partition_path: str, file_id: str) -> None:
         assert context.change_files is not None
         self._context, self._attempt, self._settings = context, attempt, context.change_files
-        self._name = str(LogFileName(file_id, context.instant_time, 1, attempt.write_token, SUFFIX))
+        self._name = str(LogFileName(file_id, context.instant_time, 1, attempt.write_token, CHANGE_FILE_SUFFIX))
         self._path = join(partition_path, self._name)
         self._block_bytes = min(_BLOCK_BYTES, context.log_settings.block_bytes)
         self._stage: Stage | None = None

@@ -398,6 +398,67 @@ def test_keys_that_no_array_can_hold_are_refused_by_the_name_of_their_file_group
         assert read_table(path).num_rows == 1
 
 
+class OwnFrame(pd.DataFrame):
+    """As GeoPandas and others make them."""
+
+    @property
+    def _constructor(self):
+        return OwnFrame
+
+
+def test_a_class_that_is_made_of_a_pandas_frame_is_one(tmp_path):
+    with ArrowSink(str(tmp_path / "t"), key="id") as sink:
+        frame = OwnFrame({"id": ["a", "b", "c"], "v": [1, 2, 3]})
+        sink.write(frame[frame["v"] > 1])  # its index is 1, 2
+        with pytest.raises(InvalidConfigError, match="has the index id, and an index is not written"):
+            sink.write(frame.set_index("id"))
+    assert read_table(str(tmp_path / "t")).select(["id", "v"]).to_pylist() == [{"id": "b", "v": 2}, {"id": "c", "v": 3}]
+    assert "__index_level_0__" not in read_table(str(tmp_path / "t")).column_names
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (pd.DataFrame([["a", 1]], columns=["id", "id"]), "Duplicate column names"),
+        (pd.DataFrame({"id": ["a"], "v": [1 + 2j]}), "complex128"),
+        (pd.DataFrame({"id": ["a"], "v": [2**70]}), "too large"),
+        (pd.DataFrame({"id": ["a"], "v": ["\ud800"]}), "surrogates not allowed"),
+        (pd.DataFrame({"id": ["a"], "v": pd.arrays.SparseArray([1])}), "Sparse pandas data"),
+    ],
+)
+def test_a_pandas_frame_that_arrow_cannot_take_is_refused_in_words(tmp_path, frame, said):
+    with ArrowSink(str(tmp_path / "t"), key="id") as sink, pytest.raises(InvalidRecordError, match=said) as refused:
+        sink.write(frame)
+    assert "Traceback" not in str(refused.value)
+
+
+def test_python_objects_of_polars_are_refused(tmp_path):
+    frame = pl.DataFrame({"id": ["a"], "v": pl.Series([object()], dtype=pl.Object)})
+    with (
+        ArrowSink(str(tmp_path / "t"), key="id") as sink,
+        pytest.raises(SchemaMismatchError, match="type Object"),
+    ):
+        sink.write(frame)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"table_type": "mor", "index": "global_simple"},
+        {"operation": "delete"},
+        {"operation": "delete_partition"},
+    ],
+    ids=str,
+)
+def test_what_is_refused_leaves_no_table(tmp_path, settings):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id", **settings) as sink, pytest.raises(InvalidConfigError):
+        sink.write(ROWS)
+    assert not os.path.exists(f"{path}/.hoodie/hoodie.properties")
+    with ArrowSink(path, key="id", table_type="cow") as sink:
+        assert sink.write(ROWS).rows == 3
+
+
 def test_an_index_with_a_name_is_no_column_and_is_refused(tmp_path):
     frame = ROWS.to_pandas()
     for keys in (["id"], ["id", frame.columns[-1]]):

@@ -20,6 +20,7 @@ from table.hudi_table import HudiTable
 from table.metadata_table import file_ranges, keep, make
 from table.metadata_table.column_stats import StatsCodec
 from table.metadata_table.compact import Compaction
+from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.groups import read_records
 from table.metadata_table.index_definitions import DEFINITIONS_FILE
 from table.metadata_table.index_keys import stats_key
@@ -59,7 +60,8 @@ def assert_statistics_are_right(path):
     table = HudiTable.open(path)
     assert COLUMN_STATS in table.config.metadata_indexes
     snapshot = Snapshot.load(table)
-    files = [file for _, groups in snapshot.walk_file_groups() for group in groups for file in group.current_files]
+    every = (file for _, groups in snapshot.walk_file_groups() for group in groups for file in group.current_files)
+    files = [file for file in every if not file.name.endswith(".cdc")]
     index = StatisticsIndex(table.storage, table.config)
     told = index.ranges({one.name: one.type for one in with_meta_columns(snapshot.load_schema())}, files)
     assert told.keys() >= {(file.path, name) for file in files for name in META_COLUMNS[:1]}
@@ -107,6 +109,22 @@ def test_statistics_follow_batches_cleans_and_compactions(tmp_path, version, tab
         assert_statistics_are_right(path)
     own = MetadataTable.open(table.storage)
     assert len([entry for entry in own.list_files(COLUMN_STATS) if entry.name.endswith(".hfile")]) > 2
+
+
+@pytest.mark.parametrize(("version", "table_type"), quick(1, [(9, "COPY_ON_WRITE"), *FORMS]))
+def test_change_files_have_none(tmp_path, version, table_type):
+    path, changes = str(tmp_path / "t"), {"hoodie.table.cdc.enabled": "true"}
+    engine = engine_of(path, version, table_type, **changes)
+    for number in range(4):
+        engine.write(number, rows(range(number, number + 5), ts=number))
+    engine.writer.stop()
+    assert any(Path(path).rglob("*.cdc"))
+    assert_statistics_are_right(path)
+    drop_metadata_table(HudiTable.open(path).storage, HudiTable.open(path).config)
+    for number in range(4, 6):  # made anew of files among which are change files
+        engine.write(number, rows(range(number, number + 5), ts=number))
+    engine.writer.stop()
+    assert_statistics_are_right(path)
 
 
 def test_records_of_deleted_files_are_deleted(tmp_path):

@@ -1,6 +1,8 @@
 """Commands that list and query: history, files, query."""
 
 import argparse
+import base64
+import math
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -189,17 +191,20 @@ def _query(given: argparse.Namespace) -> int:
         scan = make_scan(
             open_table(given), as_of=given.as_of, meta_columns=any(name in given.sql for name in META_COLUMNS)
         )
-        scan.to_duckdb(connection, TABLE_NAME)
-        try:
-            answer = connection.execute(given.sql)
-        except duckdb.CatalogException as error:
-            unknown = re.search(r"Table with name (\S+) does not exist", str(error))
-            if unknown is None:
-                raise
-            why = f"there is no table {unknown[1]!r} in this query: write {TABLE_NAME}, which is the table at PATH"
-            raise UsageError(why) from error
-        names = [column[0] for column in answer.description or ()]
-        rows = answer.fetchall() if names else []
+        with scan.held_for_duckdb() as rows_of_table:
+            if not rows_of_table.schema.names:
+                raise UsageError("the table has no commit yet, hence no columns to query")
+            connection.register(TABLE_NAME, rows_of_table)
+            try:
+                answer = connection.execute(given.sql)
+            except duckdb.CatalogException as error:
+                unknown = re.search(r"Table with name (\S+) does not exist", str(error))
+                if unknown is None:
+                    raise
+                why = f"there is no table {unknown[1]!r} in this query: write {TABLE_NAME}, which is the table at PATH"
+                raise UsageError(why) from error
+            names = [column[0] for column in (answer.description if answer is not None else None) or ()]
+            rows = answer.fetchall() if names else []
     if given.format == "json":
         say_json({"columns": names, "rows": [[json_value(value) for value in row] for row in rows]})
     else:
@@ -212,7 +217,11 @@ def _say_rows(key: str, found: pa.Table) -> None:
 
 
 def json_value(value: Any) -> Any:
-    """A value of a row as JSON has it."""
+    """A value of a row as JSON has it: numbers that it does not have are text, and so are bytes (Base64)."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     if isinstance(value, (date, datetime)):
         return value.isoformat()
     if isinstance(value, Mapping):

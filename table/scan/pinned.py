@@ -7,10 +7,12 @@ timeline is listed before the folders and after them. Where the timeline has mov
 archived in between, the reader plans again.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Protocol, TypeVar
+
+import pyarrow as pa
 
 from table import clock
 from table.errors import InvalidConfigError, StorageError, TimelineMovedError
@@ -98,6 +100,15 @@ class HeldPin:
         except StorageError as error:
             log.debug("pin_not_deleted", table=self._storage.base_uri, reason=str(error))
         self._pins = kept
+
+
+BEGUN = pa.record_batch([], pa.schema([]))  # what a generator that holds pins yields first
+
+
+def begun(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
+    """A generator that has yielded `BEGUN`: one that never began would not run its `finally` when it is dropped."""
+    next(batches)
+    return batches
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Scan: a query of a table as a value. It reads nothing before its rows are needed."""
 
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from table.scan.explain_scan import ScanExplanation, explain_plan
 from table.scan.frames import GivesFrames
 from table.scan.hidden_floats import PARQUET, counts_right, unseen_groups
 from table.scan.partition_guarantee import partition_guarantee
-from table.scan.pinned import DEFAULT_LIFETIME_S, HeldPin, pinned, plan_pinned
+from table.scan.pinned import BEGUN, DEFAULT_LIFETIME_S, HeldPin, begun, pinned, plan_pinned
 from table.scan.plan import ScanPlan, checked_names, load_read_schema, plan_scan
 from table.scan.predicate import Where
 from table.scan.read_plan import count_rows, read_batches, read_rows, reads_as
@@ -151,7 +151,7 @@ class Scan(GivesFrames, ShownInNotebooks):
     def open_batches(self) -> tuple[pa.Schema, Generator[pa.RecordBatch, None, None]]:
         """As `to_batches`: the schema, and rows that the caller closes. Raises as `to_arrow`."""
         plan, pin = plan_pinned(self.table, self.plan, self.pin_s)
-        return plan.shown, _while_pinned(read_batches(plan, self.limit), pin)
+        return plan.shown, begun(_while_pinned(read_batches(plan, self.limit), pin))
 
     def to_dataset(self) -> ds.Dataset:
         """A ``pyarrow.dataset`` of the base files, for engines that push down columns and filters by themselves.
@@ -170,11 +170,14 @@ class Scan(GivesFrames, ShownInNotebooks):
             UnsupportedTableError: a file has other types than the table has now, and Arrow cannot widen them; or a
                 slice has log files; or Arrow would pass over a row for which the condition is true.
         """
+        return self._pinned_dataset()[0]
+
+    def _pinned_dataset(self) -> tuple[ds.Dataset, HeldPin]:
         if self.limit is not None:
             raise InvalidConfigError(f"limit={self.limit}: a dataset has no limit; use to_batches() or to_arrow()")
         plan, pin = plan_pinned(self.table, self.plan, self.pin_s)
         try:
-            return _dataset_of(plan)
+            return _dataset_of(plan), pin
         except BaseException:
             pin.release()
             raise
@@ -219,10 +222,19 @@ class Scan(GivesFrames, ShownInNotebooks):
             except ImportError as error:
                 raise ImportError(needs_extra("to_duckdb()", "duckdb")) from error
             connection = duckdb.connect()
-        connection.register(name, self._rows_for_duckdb())
+        connection.register(name, self._rows_for_duckdb()[0])
         return connection
 
-    def _rows_for_duckdb(self) -> ds.Dataset | pa.Table:
+    @contextmanager
+    def held_for_duckdb(self) -> Iterator[ds.Dataset | pa.Table]:
+        """Rows as `to_duckdb` registers them. Their files are pinned while the block runs. Raises as `to_arrow`."""
+        rows, pin = self._rows_for_duckdb()
+        try:
+            yield rows
+        finally:
+            pin.release()
+
+    def _rows_for_duckdb(self) -> tuple[ds.Dataset | pa.Table, HeldPin]:
         """Rows that DuckDB's threads read without Python.
 
         DuckDB starts a scan by `Scanner.to_reader`, which holds the interpreter's lock while it waits for threads of
@@ -230,9 +242,9 @@ class Scan(GivesFrames, ShownInNotebooks):
         """
         if self.table.storage.native_filesystem is not None:
             with suppress(HudiError):
-                return self.to_dataset()
+                return self._pinned_dataset()
         with self.to_batches() as batches:
-            return table_of(batches, batches.schema, _DUCKDB_BYTES)
+            return table_of(batches, batches.schema, _DUCKDB_BYTES), HeldPin(self.table.storage)
 
     def splits(self) -> tuple[ScanSplit, ...]:
         """The scan in parts that any process can read: one for each file slice. Picklable.
@@ -285,6 +297,7 @@ def _while_pinned(
 ) -> Generator[pa.RecordBatch, None, None]:
     try:
         with closing(batches):
+            yield BEGUN
             for batch in batches:
                 pin.renew()
                 yield batch

@@ -1,6 +1,6 @@
 """ChangeFeed: inserts, updates, deletes of a range of commits, as a value. It reads nothing before rows are needed."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from table.scan.feed.choices import FeedChoices, shown_schema
 from table.scan.feed.part import FeedPart
 from table.scan.feed.plan import FeedPlan, plan_feed
 from table.scan.frames import GivesFrames
-from table.scan.pinned import DEFAULT_LIFETIME_S, HeldPin, plan_pinned
+from table.scan.pinned import BEGUN, DEFAULT_LIFETIME_S, HeldPin, begun, plan_pinned
 from table.scan.plan import checked_names, load_read_schema
 from table.scan.predicate import Where
 
@@ -123,7 +123,8 @@ class ChangeFeed(GivesFrames, ShownInNotebooks):
     def to_batches(self) -> pa.RecordBatchReader:
         """Changes as a stream: the rows of one file group that changed are in memory. Raises as `to_arrow`."""
         plan, pin = self.plan_pinned()
-        return pa.RecordBatchReader.from_batches(plan.shown, _limited(_while_pinned(plan, pin), self.limit))
+        rows = begun(_while_pinned(plan, pin))
+        return pa.RecordBatchReader.from_batches(plan.shown, _limited(rows, self.limit))
 
     def splits(self) -> tuple[FeedPart, ...]:
         """The feed in parts that any process can read, one commit after the other if `FeedChoices.each_commit`.
@@ -137,8 +138,9 @@ class ChangeFeed(GivesFrames, ShownInNotebooks):
         return self.plan_pinned()[0].parts
 
 
-def _while_pinned(plan: FeedPlan, pin: HeldPin) -> Iterator[pa.RecordBatch]:
+def _while_pinned(plan: FeedPlan, pin: HeldPin) -> Generator[pa.RecordBatch, None, None]:
     try:
+        yield BEGUN
         for part in plan.parts:
             for rows in part.read():
                 pin.renew()

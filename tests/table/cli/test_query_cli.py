@@ -11,6 +11,7 @@ from engine import Engine, rows
 from needs import require
 
 from hudistream import ArrowSink
+from table import InvalidRecordError
 
 
 @pytest.fixture
@@ -55,6 +56,28 @@ def test_query_answers(lake, capsys):
     assert "mark" in text
     assert "[b]" in text
     assert "Parser" in said(capsys, "query", path, "selec", code=1)
+
+
+def test_what_json_does_not_have_is_text(lake, capsys):
+    require("duckdb")
+    sql = "select 'nan'::double a, '-inf'::double b, 'ab'::blob c, [1.5, 'inf'::double] d from t limit 1"
+    text = said(capsys, "query", lake[0], sql, "--format", "json")
+    [row] = json.loads(text, parse_constant=pytest.fail)["rows"]
+    assert row == ["NaN", "-Infinity", "YWI=", [1.5, "Infinity"]]
+
+
+@pytest.mark.parametrize("sql", ["", "-- a comment"])
+def test_a_query_without_a_statement_answers_nothing(lake, capsys, sql):
+    require("duckdb")
+    assert json.loads(said(capsys, "query", lake[0], sql, "--format", "json")) == {"columns": [], "rows": []}
+
+
+def test_a_query_of_a_table_without_a_commit_says_so(tmp_path, capsys):
+    require("duckdb")
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id") as sink, pytest.raises(InvalidRecordError):
+        sink.write(pa.table({"id": pa.array([None], pa.string())}))
+    assert "has no commit yet" in said(capsys, "query", path, "select 1 from t", code=2)
 
 
 def test_query_shows_meta_columns_that_it_names(lake, capsys):

@@ -92,6 +92,33 @@ def test_reads_that_end_leave_nothing_behind(path):
     assert len(pin_names(path)) <= 1  # a reader that is dropped lets go when it is collected
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda table: table.scan().to_batches(),
+        lambda table: table.scan(limit=0).to_batches(),
+        lambda table: table.changes(deletes=True).to_batches(),
+    ],
+    ids=["scan", "no rows", "feed"],
+)
+def test_a_reader_that_is_dropped_before_its_first_batch_leaves_nothing_behind(path, ask):
+    write(path, 0)
+    write(path, 1)
+    reader = ask(HudiTable.open(path))
+    assert pin_names(path)
+    del reader
+    assert pin_names(path) == []
+
+
+def test_rows_for_duckdb_are_pinned_while_they_are_asked(path):
+    write(path, 0)
+    with HudiTable.open(path).scan(["v"]).held_for_duckdb() as found:
+        bury(path)
+        assert values(found.to_table()) == {"v0"}
+        assert pin_names(path)
+    assert pin_names(path) == []
+
+
 def test_a_pin_is_heeded_as_long_as_it_lives_and_then_deleted(path, monkeypatch):
     write(path, 0)
     table = HudiTable.open(path)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
@@ -162,8 +163,11 @@ class ArrowSink(TableSink):
         checks: tuple[Validator, ...] = (),
         index: IndexType | None = None,
     ) -> BatchSummary:
-        if batch_id is not None and (isinstance(batch_id, bool) or not isinstance(batch_id, int) or batch_id < 0):
+        given: Any = batch_id
+        is_whole = isinstance(given, Integral) and not isinstance(given, bool)  # numpy's numbers are, too
+        if given is not None and not (is_whole and given >= 0):
             raise InvalidConfigError(f"batch_id={batch_id!r}: give a whole number, 0 or more, or None")
+        batch_id = None if batch_id is None else int(batch_id)
         with self._one_batch(), self._watched(batch_id):
             most = self._options.tasks.insert_parallelism or self._workers
             workers = InProcessWorkers(open_rows(rows), parallelism=most, workers=self._workers)

@@ -127,6 +127,8 @@ def erase(
         CommitConflictError: another writer holds the table; nothing was deleted.
         HudiError: a step failed; run it again.
     """
+    if not wait_s >= 0:
+        raise InvalidConfigError(f"wait_s={wait_s!r}: give a number of seconds, 0 or more")
     if not len(keys) and where is None:
         raise InvalidConfigError("erase takes keys, or where: give at least one of them")
     address = os.fspath(path)

@@ -17,6 +17,7 @@ from streaming.erasure import Erasure, erase
 from table.cli.arguments import (
     add_command,
     add_options,
+    at_least_zero,
     load_options,
     load_storage_options,
     load_table_options,
@@ -143,7 +144,11 @@ def _add_erase(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="also the rows that have this value now; may be repeated: all must hold",
     )
     erasing.add_argument(
-        "--wait", type=float, default=0.0, metavar="MINUTES", help="wait so long until readers let go of the files"
+        "--wait",
+        type=at_least_zero,
+        default=0.0,
+        metavar="MINUTES",
+        help="wait so long for readers to let go",
     )
     add_options(erasing)
 

@@ -61,7 +61,7 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
     """
     operation, index = options.effective_operation, options.index
     drops_known, in_buckets = _drops_known(options), index.type.has_buckets
-    if not _meets_records(options):
+    if operation.removes_partitions or not _meets_records(options):
         return None
     is_merge_on_read = config.table_type == TableType.MERGE_ON_READ
     if is_merge_on_read:

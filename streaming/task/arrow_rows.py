@@ -117,6 +117,14 @@ def _refusal(rows: object) -> str:
     way_out = "make one of it, as with pyarrow.Table.from_pylist(rows)"
     if hasattr(rows, "sparkSession"):
         way_out = "write Spark DataFrames with HudiSink"
+    elif hasattr(rows, "collect"):  # a lazy frame of Polars
+        way_out = "collect it first: rows.collect()"
+    elif hasattr(rows, "to_table"):  # a dataset
+        way_out = "write rows.scanner().to_reader()"
+    elif hasattr(rows, "to_frame"):  # a single column
+        way_out = "make a frame of it: rows.to_frame()"
+    elif isinstance(rows, Iterator):
+        way_out = "pyarrow.RecordBatchReader.from_batches(schema, rows) makes a reader of record batches"
     return (
         "ArrowSink.write takes a pyarrow Table, RecordBatch or RecordBatchReader, or a pandas or Polars frame, not a "
         f"{kind}: {way_out}"

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -83,8 +84,29 @@ def add_format(command: argparse.ArgumentParser) -> None:
 
 
 def at_least_one(text: str) -> int:
-    """A number of rows, 1 or more."""
-    return max(1, int(text))
+    """A whole number, 1 or more.
+
+    Raises:
+        argparse.ArgumentTypeError: it is another text.
+    """
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, 1 or more")
+    return int(text)
+
+
+def at_least_zero(text: str) -> float:
+    """A number, 0 or more.
+
+    Raises:
+        argparse.ArgumentTypeError: it is another text.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise argparse.ArgumentTypeError(f"{text!r}: give a number, 0 or more")
+    return number
 
 
 def parse_pair(text: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import astuple, dataclass, replace
 from decimal import Context
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -202,7 +203,12 @@ def as_read(found: ColumnRange, kind: pa.DataType) -> ColumnRange:
     """
     if not pa.types.is_floating(kind) or not isinstance(found.least, int) or not isinstance(found.greatest, int):
         return found
-    return replace(found, least=float(found.least), greatest=float(found.greatest))
+    return replace(found, least=rounded_to(found.least, kind), greatest=rounded_to(found.greatest, kind))
+
+
+def rounded_to(number: int, kind: pa.DataType) -> float:
+    """A whole number as a column of floats holds it: rounded once."""
+    return float(np.int64(number).astype(kind.to_pandas_dtype()))
 
 
 def covers(known: ColumnRange, found: ColumnRange) -> tuple[bool, bool]:

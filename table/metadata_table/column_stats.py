@@ -17,7 +17,7 @@ import fastavro
 import pyarrow as pa
 
 from table.errors import CorruptFileError, UnsupportedTableError
-from table.files.column_ranges import ALL_DIGITS, ColumnRange, PhysicalValue, is_ranged
+from table.files.column_ranges import ALL_DIGITS, ColumnRange, PhysicalValue, is_ranged, rounded_to
 from table.metadata_table.record_codec import parsed_schema, schema_of
 from table.metadata_table.records import RecordType, Value
 
@@ -243,12 +243,13 @@ def _boolean(value: bool) -> bytes:  # noqa: FBT001
     return b"\x01" if value else b"\x00"
 
 
+_FLOAT = pa.float32()
 _ENCODERS: Mapping[str, Callable[[Any], bytes]] = {
     "BooleanWrapper": _boolean,
     "IntWrapper": _long,
     "LongWrapper": _long,
     "DateWrapper": _long,
-    "FloatWrapper": struct.Struct("<f").pack,
+    "FloatWrapper": lambda number: struct.pack("<f", rounded_to(number, _FLOAT) if isinstance(number, int) else number),
     "DoubleWrapper": struct.Struct("<d").pack,
     "StringWrapper": _text,
     "BytesWrapper": lambda text: _bytes(text.encode("latin-1")),

@@ -47,4 +47,5 @@ def first_time(layout: TimelineLayout, timeline: Timeline, count: int) -> str:
     if layout.names.hold_completion:
         return f"{MADE}{number:02d}0"
     writes = timeline.completed_writes
-    return f"{writes[-1].time if writes else MADE}{number + 1:02d}0"  # Hudi's services have 000 to 009
+    last = writes[-1].time.ljust(17, "0") if writes else MADE  # older writers' times have 14 digits
+    return f"{last}{number + 1:02d}0"  # Hudi's services have 000 to 009

@@ -49,7 +49,7 @@ def instant_time_of(as_of: AsOf, zone: str, name: str = "as_of") -> str:
         return digits + "999" if len(digits) == 14 else digits
     try:
         return clock.format_instant_time(round(moment_of(as_of, zone).timestamp() * 1000), zone)
-    except ValueError as error:
+    except (ValueError, OverflowError, AttributeError) as error:
         raise InvalidConfigError(
             f"{name}={as_of!r} is no time: give an instant time such as 20240229125959123, an ISO time such as "
             "2024-02-29T12:59:59, or a datetime"

@@ -109,7 +109,7 @@ def _as_keys(keys: Sequence[str] | pa.Array) -> pa.Array:
     try:
         given = keys if isinstance(keys, (pa.Array, pa.ChunkedArray)) else pa.array(list(keys), pa.string())
         sought = pc.unique(given.cast(pa.string())).drop_null()
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, UnicodeError) as error:
         raise InvalidConfigError(f"record keys are text: {error}") from error
     return sought
 

@@ -225,11 +225,14 @@ def checked_names(columns: Sequence[str] | None, schema: pa.Schema, *, meta_colu
         return tuple(schema.names if meta_columns else without_meta_columns(schema).names)
     if isinstance(columns, str):
         raise InvalidConfigError(f"columns={columns!r}: give a list of names, [{columns!r}]")
+    if not columns:
+        raise InvalidConfigError("columns=[]: name at least one column; how many rows there are, count() says")
     unknown = [name for name in columns if name not in schema.names]
     if unknown:
         raise InvalidConfigError(
-            f"the table has no column {unknown[0]!r}; it has {', '.join(without_meta_columns(schema).names)}"
-            f"{did_you_mean(unknown[0], schema.names)}"
+            f"the table has no column {unknown[0]!r}; it has "
+            f"{', '.join(without_meta_columns(schema).names) or 'none yet'}"
+            f"{did_you_mean(str(unknown[0]), schema.names)}"
         )
     return tuple(columns)
 

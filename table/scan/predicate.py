@@ -195,7 +195,8 @@ def _typed(term: tuple[str, str, Any], schema: pa.Schema, zone: str) -> tuple[st
     column = find_column(name, schema)
     if column is None:
         raise InvalidConfigError(
-            f"where={term!r}: the table has no column {name!r}; it has {', '.join(without_meta_columns(schema).names)}"
+            f"where={term!r}: the table has no column {name!r}; it has "
+            f"{', '.join(without_meta_columns(schema).names) or 'none yet'}"
             f"{did_you_mean(name, schema.names)}"
         )
     kind = column[1]
@@ -222,7 +223,8 @@ def _typed(term: tuple[str, str, Any], schema: pa.Schema, zone: str) -> tuple[st
 
 
 def _is_null(value: Any) -> bool:
-    return value is None or (isinstance(value, pa.Scalar) and not value.is_valid)
+    is_of_pandas = type(value).__name__ in ("NaTType", "NAType")
+    return value is None or is_of_pandas or (isinstance(value, pa.Scalar) and not value.is_valid)
 
 
 def _ends_of(kind: pa.DataType) -> tuple[int, int]:
@@ -270,26 +272,33 @@ def _value(value: Any, kind: pa.DataType, term: object, zone: str) -> Any:
 
 def _moment(value: Any, kind: pa.DataType, term: object, zone: str) -> Any:
     """A time with a zone: what names none is in the table's zone, as in `as_of`."""
-    if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]").item()
     if isinstance(value, pa.Scalar):
         value = value.as_py()
+    finest = getattr(value, "nanosecond", 0)
+    if isinstance(value, np.datetime64):
+        whole = value.astype("datetime64[us]")
+        finest, value = whole != value, whole.item()
+    if finest:
+        raise InvalidConfigError(f"where={term!r}: the column has microseconds, and the value is between two of them")
     if not isinstance(value, (str, date)):
         return value
     try:
         return moment_of(value, zone).astimezone(timezone.utc)  # a list of times has one zone
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InvalidConfigError(f"where={term!r}: {value!r} is no {kind}, the type of the column") from error
 
 
 def _decimal(value: Any, kind: pa.DataType, term: object) -> Any:
     """A whole number or a text as a decimal: Arrow would give a whole number 19 digits, which a column may not have."""
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
+    if isinstance(value, bool) or not isinstance(value, (int, str, Decimal)):
         return value
     try:
-        return Decimal(value)
+        number = Decimal(value)
     except InvalidOperation as error:
         raise InvalidConfigError(f"where={term!r}: {value!r} is no {kind}, the type of the column") from error
+    if not number.is_finite():
+        raise InvalidConfigError(f"where={term!r}: {value!r} is no {kind}, the type of the column")
+    return number
 
 
 def _keys_of_groups(groups: Iterable[Iterable[tuple[str, str, Any]]], key_columns: Sequence[str]) -> pa.Array | None:

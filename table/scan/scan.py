@@ -66,8 +66,12 @@ class Scan(GivesFrames, ShownInNotebooks):
     def __post_init__(self) -> None:
         if isinstance(self.columns, str):
             raise InvalidConfigError(f"columns={self.columns!r}: give a list of names, [{self.columns!r}]")
-        if self.limit is not None and self.limit < 0:
-            raise InvalidConfigError(f"limit={self.limit}: give a number of rows, 0 or more")
+        if self.limit is not None and (
+            isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < 0
+        ):
+            raise InvalidConfigError(f"limit={self.limit!r}: give a number of rows, 0 or more")
+        if not isinstance(self.pin_s, int | float) or not self.pin_s >= 0:
+            raise InvalidConfigError(f"pin_s={self.pin_s!r}: give a number of seconds, 0 or more")
         if self.columns is not None:
             object.__setattr__(self, "columns", tuple(self.columns))
 

@@ -44,6 +44,11 @@ class FeedChoices:
     moves: Moves = Moves.UPDATE
     unchanged: bool = True
 
+    def __post_init__(self) -> None:
+        for name in ("deletes", "before", "each_commit", "unchanged"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidConfigError(f"{name}={getattr(self, name)!r}: give True or False")
+
 
 def choices_of(*, moves: Moves | MovesName | None = None, **given: bool | None) -> FeedChoices | None:
     """The choices that a user names; None where none is named.

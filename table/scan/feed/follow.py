@@ -31,7 +31,8 @@ def follow(feed: ChangeFeed, wait_s: float | None, most_commits: int | None) -> 
     """
     if wait_s is not None and not wait_s > 0:
         raise InvalidConfigError(f"wait_s={wait_s!r}: give a number of seconds above 0, or None to end when caught up")
-    if most_commits is not None and (isinstance(most_commits, bool) or most_commits < 1):
+    is_whole = isinstance(most_commits, int) and not isinstance(most_commits, bool)
+    if most_commits is not None and not (is_whole and most_commits >= 1):
         raise InvalidConfigError(f"most_commits={most_commits!r}: give a whole number, 1 or more, or None")
     return _follow(feed, wait_s, most_commits)
 

@@ -80,7 +80,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
     if chosen is None:
         known = ", ".join(i.time for i in commits[-5:]) or "none"
         raise InvalidConfigError(
-            f"there is no completed commit {time or ''}on the active timeline; the newest: {known}"
+            f"there is no completed commit {time + ' ' if time else ''}on the active timeline; the newest: {known}"
         )
     if timeline.contains(timeline.completed_file(chosen.time, Action.SAVEPOINT)):
         return chosen.time

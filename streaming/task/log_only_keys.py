@@ -44,8 +44,10 @@ def refuse_log_only_keys(plan: TaskPlan, groups: Iterable[FileGroup]) -> None:
             raise UnsupportedTableError(
                 f"file group {group.file_id!r} of partition path {group.partition_path!r} has the key {key!r} in a log "
                 "file and not in its base file, as writers with a bucket index (hoodie.index.type=BUCKET) and Flink "
-                "make it: an index that looks for keys in base files would double it. Write with the index that the "
-                "table was written with, or compact it first (`hudistream compact PATH`)"
+                "make it: an index that looks for keys in base files would double it, and would delete no such row. "
+                "Write with the index that the table was written with (hoodie.index.type=BUCKET and "
+                "hoodie.bucket.index.num.buckets=N; a command takes each by --set), or compact it first "
+                "(`hudistream compact PATH`)"
             )
 
 

@@ -8,8 +8,10 @@ from typing import Any
 from table import clock
 from table.cli.arguments import add_command, add_format, add_options, load_options, load_storage_options
 from table.cli.output import UsageError, say, say_json
+from table.config.table_config import PROPERTIES_FILE
 from table.errors import StorageError
 from table.options.lock_settings import LockProvider
+from table.storage.interface import Storage
 from table.storage.opening import open_storage
 from table.transaction.locks.find_locks import find_locks
 from table.transaction.locks.provider import LockState, SharedLock
@@ -46,29 +48,34 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 @contextmanager
-def _locks(given: argparse.Namespace) -> Iterator[tuple[str, list[SharedLock]]]:
-    """The table's address, and its locks. The table need not exist yet: its first writer takes the lock earlier."""
+def _locks(given: argparse.Namespace) -> Iterator[tuple[Storage, list[SharedLock]]]:
+    """The table's storage, and its locks. The table need not exist yet: its first writer takes the lock earlier."""
     storage = open_storage(given.path, load_storage_options(given))
     locks = find_locks(storage, load_options(given).lock)
     try:
-        yield storage.base_uri, locks
+        yield storage, locks
     finally:
         for lock in locks:
             lock.close()
 
 
+def _no_lock(storage: Storage) -> str:
+    has_table = storage.exists(PROPERTIES_FILE)
+    return "no lock is held" if has_table else f"no lock is held, and there is no table at {storage.base_uri!r}"
+
+
 def _show(given: argparse.Namespace) -> int:
-    with _locks(given) as (address, locks):
+    with _locks(given) as (storage, locks):
         states = [state for state in (lock.describe() for lock in locks) if state is not None]
     if given.format == "json":
-        say_json({"table": address, "locks": [_state_json(state) for state in states]})
+        say_json({"table": storage.base_uri, "locks": [_state_json(state) for state in states]})
         return 0
-    say([line for state in states for line in _state_lines(state)] or ["no lock is held"])
+    say([line for state in states for line in _state_lines(state)] or [_no_lock(storage)])
     return 0
 
 
 def _break(given: argparse.Namespace) -> int:
-    with _locks(given) as (address, locks):
+    with _locks(given) as (storage, locks):
         held = [lock for lock in locks if _is_held(lock)]
         if len(held) > 1:
             raise UsageError(
@@ -77,10 +84,10 @@ def _break(given: argparse.Namespace) -> int:
             )
         broken = held[0].break_lock() if held else None
     if given.format == "json":
-        say_json({"table": address, "broken": None if broken is None else _state_json(broken)})
+        say_json({"table": storage.base_uri, "broken": None if broken is None else _state_json(broken)})
         return 0
     if broken is None:
-        say(["no lock is held: nothing was done"])
+        say([f"{_no_lock(storage)}: nothing was done"])
         return 0
     say([f"broke the lock of {broken.holder or broken.note}: {_BROKEN_BY[broken.provider]}", _STILL_AT_WORK])
     return 0

@@ -38,6 +38,7 @@ from table.metadata_table.metadata_table import (
 )
 from table.metadata_table.record_codec import encode_record, schema_of
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType, Value
+from table.metadata_table.stored_bytes import StoredBytes
 from table.storage.interface import FileInfo, Storage, join
 from table.timeline.active_timeline import begin_instant, create_settled, delete_instant_file
 from table.timeline.end_record import find_end
@@ -53,6 +54,7 @@ _MOST = 20  # times as many log files: then what hinders the compaction will not
 # a record index is written anew when its log files have a quarter of its size, or after so many times as many commits
 _GROWTH, _PATIENCE = 4, 5
 _MOST_AT_ONCE = 64 << 20  # bytes of a slice of the record index that is merged as columns: some hundred MB unpacked
+_MOST_KEYS_AT_ONCE = 256 << 20  # bytes of their keys
 _EXTENSION = ".hfile"
 _SUFFIX = "001"
 
@@ -257,7 +259,7 @@ def _compact_group(
     merged_entries: HFileEntries | Iterable[tuple[bytes, bytes]]
     if index == FILES:
         merged_entries = sorted(records_of_lists(read_lists(own, found, committed).entries()).items())
-    elif index == RECORD_INDEX and sum(file.size_bytes for file in found.files) <= _MOST_AT_ONCE:
+    elif index == RECORD_INDEX and _fits_in_memory(own, found):
         merged_entries = _merged_locations(own, found, committed)
     else:
         merge = newest_location if index == RECORD_INDEX else widened_value
@@ -272,6 +274,14 @@ def _compact_group(
         file_id, join(index, name), index, found.base_instant_time, num_writes=HFile(data).entry_count,
         total_write_bytes=len(data), file_size_bytes=len(data),
     )  # fmt: skip
+
+
+def _fits_in_memory(own: MetadataTable, found: FileSlice) -> bool:
+    """Whether the keys of a slice of the record index may be merged as columns. Long keys that are alike pack well."""
+    if sum(file.size_bytes for file in found.files) > _MOST_AT_ONCE:
+        return False
+    base = found.base_file
+    return base is None or HFile(StoredBytes(own.storage, base.path, base.size_bytes)).key_bytes <= _MOST_KEYS_AT_ONCE
 
 
 def _merged_locations(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> HFileEntries:

@@ -4,7 +4,7 @@ Hudi's writers do so after ten delta commits (hoodie.metadata.compact.max.delta.
 follows from its time and from the log files of earlier delta commits. So several processes may carry one out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from table.metadata_table.find_keys import read_layers
 from table.metadata_table.groups import read_records
 from table.metadata_table.known_layers import merge_layers
 from table.metadata_table.location_codec import newest_location
-from table.metadata_table.lost_files import WRITES, NamedFiles, check_named, read_named
+from table.metadata_table.lost_files import WRITES, NamedFiles, check_whole, read_named
 from table.metadata_table.metadata_table import (
     GroupKey,
     MetadataTable,
@@ -241,7 +241,7 @@ def _check_is_there(own: MetadataTable, begun: Instant) -> None:
 
 
 def _compact_group(
-    own: MetadataTable, group: GroupKey, time: str, now: Timeline, named: Iterable[NamedFiles]
+    own: MetadataTable, group: GroupKey, time: str, now: Timeline, named: Collection[NamedFiles]
 ) -> WriteStat:
     """Writes the base file of a file group, or finds it."""
     index, file_id = group
@@ -253,8 +253,7 @@ def _compact_group(
     if found is None or not is_whole(found):
         raise UnsupportedTableError(f"the file group {file_id} of the metadata table has lost files")
     there = {entry.name for entry in whole if entry.size_bytes}
-    for one in named:
-        check_named(one, found, there)
+    check_whole(found, named, there)
     version = own.config.version
     merged_entries: HFileEntries | Iterable[tuple[bytes, bytes]]
     if index == FILES:

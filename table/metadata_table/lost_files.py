@@ -80,8 +80,7 @@ def check_all_seen(own: MetadataTable, timeline: Timeline, found: FileSlice, tim
         StorageError: the store fails.
     """
     try:
-        for named in read_named(own, find_unseen(timeline, found, times)):
-            check_named(named, found, ())
+        check_whole(found, read_named(own, find_unseen(timeline, found, times)), ())
     except CorruptFileError as error:
         if own.load_timeline().files != timeline.files:
             raise UnsupportedTableError("the metadata table was changed while it was read") from error
@@ -119,23 +118,33 @@ def _visible_at(instant: Instant) -> str:
     return instant.completion_time or instant.time
 
 
-def check_named(named: NamedFiles, found: FileSlice, names: Collection[str]) -> None:
+def check_whole(found: FileSlice, every: Collection[NamedFiles], names: Collection[str]) -> None:
     """Refuses a slice that lacks a file which an instant wrote for it (pure).
 
+    Hudi may drop an index, and make it anew under the same names: what was written before that is gone.
+
     Args:
-        named: the files of the instant.
         found: the slice.
+        every: the files that the instants of the metadata table wrote.
         names: of the files in the folder of the index that hold anything.
 
     Raises:
         CorruptFileError: names the file.
     """
-    if not _is_in_slice(named.instant, _begins(found)):
-        return
-    for name in sorted(named.by_index.get(found.partition_path, frozenset()).difference(names)):
-        file = parse_base_file(name) or parse_log_file(name)
-        if file is not None and file.file_id == found.file_id:
-            raise CorruptFileError(
-                f"{found.partition_path}/{name} of the metadata table is gone or empty, and {named.instant.file_name} "
-                "wrote it"
-            )
+    makings = (one for one in every if is_making(one.instant.time) and _names_of(one, found))
+    made = max((_visible_at(one.instant) for one in makings), default="")
+    for named in every:
+        if _visible_at(named.instant) >= made and _is_in_slice(named.instant, _begins(found)):
+            for name in sorted(_names_of(named, found).difference(names)):
+                raise CorruptFileError(
+                    f"{found.partition_path}/{name} of the metadata table is gone or empty, and "
+                    f"{named.instant.file_name} wrote it"
+                )
+
+
+def _names_of(named: NamedFiles, found: FileSlice) -> frozenset[str]:
+    """The files of the file group of a slice that an instant wrote."""
+    files = (
+        (name, parse_base_file(name) or parse_log_file(name)) for name in named.by_index.get(found.partition_path, ())
+    )
+    return frozenset(name for name, file in files if file is not None and file.file_id == found.file_id)

@@ -24,7 +24,7 @@ from table.metadata_table.index_keys import groups_of_keys
 from table.metadata_table.known_layers import Hits
 from table.metadata_table.known_lists import KnownLists
 from table.metadata_table.location_codec import Location, decode_location
-from table.metadata_table.lost_files import NamedFiles, check_named
+from table.metadata_table.lost_files import NamedFiles, check_whole
 from table.metadata_table.metadata_table import (
     MetadataTable,
     check_compactions,
@@ -199,9 +199,8 @@ class SeenRecordIndex:
         if sorted(by_number) != list(range(count)) or not all(map(is_whole, slices)):
             raise UnsupportedTableError("the record index has lost files")
         there = {entry.name for entry in entries if entry.size_bytes}
-        for named in self.named:
-            for one in slices:
-                check_named(named, one, there)
+        for one in slices:
+            check_whole(one, self.named, there)
         merged = max(one.base_instant_time for one in slices)
         if any(time < merged for time in undone):  # Hudi's compaction may have merged it
             raise UnsupportedTableError(f"the record index may hold what {min(undone)} has not completed")

@@ -1,6 +1,8 @@
 """Somebody deletes or empties a file of the metadata table: no row is hidden, and no key is doubled."""
 
 import os
+import re
+from types import SimpleNamespace
 
 import pytest
 from engine import Engine, rows
@@ -10,8 +12,8 @@ from table import read_table
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
 from table.metadata_table.compact import compact_lists
-from table.metadata_table.lost_files import name_files
-from table.timeline.instant import Action
+from table.metadata_table.lost_files import NamedFiles, check_whole, name_files
+from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.commit import WriteStat
 
 OPTIONS = {
@@ -108,3 +110,44 @@ def test_an_instant_names_its_files_by_index():
     stats = [WriteStat("a-0", "files/.a-0_1.log.1_0-0-0", "files"), WriteStat("", "", "files")]
     named = name_files(Action.DELTA_COMMIT, stats)
     assert named.by_index == {"files": {".a-0_1.log.1_0-0-0"}}
+
+
+def wrote(time, completed, *names, action=Action.DELTA_COMMIT):
+    instant = Instant(time, action, State.COMPLETED, completed)
+    return NamedFiles(instant, {"record_index": frozenset(names)})
+
+
+def log_of(time, group="g-0"):
+    return f".{group}_{time}.log.1_0-0-0"
+
+
+MADE_FIRST = wrote("00000000000000000", "20260101000000001", "g-0_0-0-0_00000000000000000.hfile")
+MADE_AGAIN = wrote("00000000000000010", "20260101000000005", "g-0_0-0-0_00000000000000010.hfile")
+EARLY = wrote("20260101000000002", "20260101000000003", log_of("20260101000000002"))
+LATE = wrote("20260101000000006", "20260101000000007", log_of("20260101000000006"))
+OF_ANOTHER = wrote("20260101000000006", "20260101000000007", log_of("20260101000000006", "h-0"))
+COMPACTED = wrote("20260101000000008", "20260101000000009", "g-0_0-0-1_20260101000000008.hfile", action=Action.COMMIT)
+
+
+@pytest.mark.parametrize(
+    ("base", "every", "names", "lost"),
+    [
+        ("00000000000000000", [MADE_FIRST, EARLY], {log_of("20260101000000002")}, None),
+        ("00000000000000000", [MADE_FIRST, EARLY], set(), ".g-0_20260101000000002"),
+        ("", [MADE_FIRST], set(), "g-0_0-0-0_00000000000000000"),
+        # the index was dropped and made anew: what was written before is gone
+        ("00000000000000010", [MADE_FIRST, EARLY, MADE_AGAIN], set(), None),
+        ("00000000000000010", [MADE_FIRST, EARLY, MADE_AGAIN, LATE], set(), ".g-0_20260101000000006"),
+        ("00000000000000000", [MADE_FIRST, OF_ANOTHER], set(), None),
+        ("20260101000000008", [MADE_FIRST, EARLY, LATE, COMPACTED], {*COMPACTED.by_index["record_index"]}, None),
+        ("00000000000000000", [MADE_FIRST, COMPACTED], set(), "g-0_0-0-1_20260101000000008"),
+    ],
+)
+def test_which_files_a_slice_has_lost(base, every, names, lost):
+    file = SimpleNamespace(instant_time=base, size_bytes=1) if base else None
+    found = SimpleNamespace(partition_path="record_index", file_id="g-0", base_file=file)
+    if lost is None:
+        check_whole(found, every, names)
+    else:
+        with pytest.raises(CorruptFileError, match=re.escape(lost)):
+            check_whole(found, every, names)

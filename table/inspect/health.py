@@ -75,6 +75,7 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None, stale_af
         clock=found.clock,
         damaged_commits=found.damaged_commits,
         metadata_table=found.metadata_table,
+        damaged_index=found.damaged_index,
         free_bytes=None if room is None else room.free_bytes,
         batch_bytes=max((one.bytes_written for one in figures), default=0),
         not_writable="" if room is None else room.not_writable,

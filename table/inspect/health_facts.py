@@ -124,6 +124,8 @@ class Health(ShownInNotebooks):
             records say the same.
         metadata_table: why the metadata table that the properties promise cannot be opened; "" where it can, or where
             they promise none.
+        damaged_index: why the lists of files or the record index of the metadata table cannot be trusted; "" where they
+            can.
         free_bytes: bytes that are free where the table lies; None where the store does not say.
         batch_bytes: bytes of the largest of the newest commits.
         not_writable: a folder of the table in which this process may not write; "" where it may, or it is not known.
@@ -154,6 +156,7 @@ class Health(ShownInNotebooks):
     clock: str = ""
     damaged_commits: tuple[str, ...] = ()
     metadata_table: str = ""
+    damaged_index: str = ""
     free_bytes: int | None = None
     batch_bytes: int = 0
     small_beside: int = 0

@@ -64,6 +64,12 @@ def _broken(facts: Health) -> Iterable[HealthFinding]:
             f"{facts.lost[0]}{more}: batches are refused. Bring it back, or run `hudistream accept-loss PATH`, which "
             "says what is lost",
         )
+    if facts.damaged_index:
+        yield _fails(
+            Code.METADATA_TABLE,
+            f"{facts.damaged_index}: Hudi's readers and writers, which trust it, lose rows or double keys; hudistream "
+            "asks the store instead. `hudistream check --repair` drops the metadata table",
+        )
     if facts.clock:
         yield _fails(Code.CLOCK_AHEAD, f"batches are refused: {facts.clock}")
     for one in facts.pending:

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 from table import clock
+from table.config.metadata_indexes import FILES, RECORD_INDEX
 from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
+from table.metadata_table.file_lists import load_file_lists
 from table.metadata_table.metadata_table import MetadataTable
+from table.metadata_table.read_record_index import see_record_index
 from table.references.losses import left_of, load_losses
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, Room
@@ -24,6 +27,8 @@ class Probes:
         damaged_commits: completed writes whose files are empty or torn, and whose end records say the same.
         metadata_table: why the metadata table that the properties promise cannot be opened; "" where it can, or where
             they promise none.
+        damaged_index: why the lists of files or the record index of the metadata table cannot be trusted: a file is
+            gone, empty or damaged; "" where they can.
         room: free bytes and rights; None where the store does not say.
     """
 
@@ -32,6 +37,7 @@ class Probes:
     clock: str
     damaged_commits: tuple[str, ...]
     metadata_table: str
+    damaged_index: str
     room: Room | None
 
 
@@ -52,6 +58,7 @@ def probe(snapshot: Snapshot) -> Probes:
         find_skew(snapshot),
         tuple(sorted(instant.time for instant in snapshot.commits.damaged)),
         _find_metadata_table(table),
+        _find_damaged_index(snapshot),
         table.storage.look_for_room((METAFOLDER, table.layout.names.folder)),
     )
 
@@ -74,6 +81,20 @@ def _find_metadata_table(table: HudiTable) -> str:
         return "it is gone"
     except (CorruptFileError, UnsupportedTableError) as error:
         return str(error)
+    return ""
+
+
+def _find_damaged_index(snapshot: Snapshot) -> str:
+    table = snapshot.table
+    try:
+        if FILES in table.config.metadata_indexes:
+            load_file_lists(table.storage, ())
+        if RECORD_INDEX in table.config.metadata_indexes:
+            see_record_index(table.storage, table.config, table.known_lists).as_of(snapshot.timeline)
+    except CorruptFileError as error:
+        return str(error)
+    except (UnsupportedTableError, FileNotFoundError):  # it is being changed, or the probe before this one says more
+        return ""
     return ""
 
 

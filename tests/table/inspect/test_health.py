@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -144,6 +145,13 @@ def lost_metadata_table(path):
     shutil.rmtree(os.path.join(path, ".hoodie", "metadata"))
 
 
+def lost_list(path):
+    Engine(path, {"hoodie.metadata.enable": "true", "hoodie.datasource.write.operation": "upsert"}).write(4, rows([1]))
+    Engine(path, {"hoodie.metadata.enable": "true", "hoodie.datasource.write.operation": "upsert"}).write(5, rows([1]))
+    logs = [file for file in Path(path, ".hoodie", "metadata", "files").iterdir() if ".log." in file.name]
+    max(logs, key=lambda file: file.stat().st_mtime_ns).write_bytes(b"")
+
+
 @pytest.mark.parametrize(
     ("damage", "code", "text"),
     [
@@ -152,6 +160,7 @@ def lost_metadata_table(path):
         (torn, 1, "is empty or torn"),
         (lost_properties, 2, "hoodie.properties"),
         (lost_metadata_table, 1, "promise a metadata table, and it is gone"),
+        (lost_list, 2, "of the metadata table is gone or empty"),
     ],
 )
 def test_a_table_in_which_readers_or_batches_fail_is_not_well(path, capsys, damage, code, text):

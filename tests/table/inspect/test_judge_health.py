@@ -41,6 +41,7 @@ COMMITS = WELL.backlog
         ({"pending": (RESTORE,)}, BROKEN, Code.RESTORE_PENDING, "no batch until then"),
         ({"damaged_commits": ("2",)}, LOOK, Code.DAMAGED_COMMIT, "the completed file of 2 is empty or torn"),
         ({"metadata_table": "it is gone"}, LOOK, Code.METADATA_TABLE, "promise a metadata table, and it is gone"),
+        ({"damaged_index": "files/x is gone"}, BROKEN, Code.METADATA_TABLE, "files/x is gone: Hudi's readers"),
         ({"writer_lives": False}, LOOK, Code.DEAD_WRITER, "holds the table and is dead"),
         (
             {

@@ -199,7 +199,8 @@ def test_folders_with_pattern_characters_are_read(spark, tmp_path):
 def test_show_does_not_take_folders_for_markup(tmp_path, capsys):
     path = str(tmp_path / "t")
     Engine(path).write(0, rows(range(2), lambda n: ["[red]", "a[/bold]"][n]))
-    assert main(["show", path, "--limit", "-1"]) == 0
+    with pytest.raises(SystemExit, match="2"):
+        main(["show", path, "--limit", "-1"])
     assert main(["show", path]) == 0
     said = capsys.readouterr().out
     assert "[red]" in said

@@ -135,16 +135,19 @@ def _constrained(package: str) -> str:
 
 @dataclass(frozen=True)
 class Speed:
-    """A row of the README's figures: the file of its results, and the candidate of each column that is not ours."""
+    """A row of the README's figures: the file of its results, and the candidate of each column that is not ours.
+
+    A candidate is known by words of its label: releases differ from row to row.
+    """
 
     results: str
-    others: dict[str, str]
+    others: dict[str, tuple[str, ...]]
 
 
-HUDI, ICEBERG, DELTA, PARQUET = "Hudi 1.0.2", "Iceberg 1.10", "Delta 3.3.2", "bare Parquet"
-_MERGES = {HUDI: "Hudi 1.0.2", ICEBERG: "Iceberg 1.10 MERGE, copy-on-write", DELTA: "Delta 3.3.2 MERGE"}
-_LOGS = {HUDI: "Hudi 1.0.2", ICEBERG: "Iceberg 1.10 MERGE, merge-on-read", PARQUET: "bare partitioned Parquet"}
-_APPENDS = {HUDI: "Hudi 1.0.2", ICEBERG: "Iceberg", DELTA: "Delta", PARQUET: "bare partitioned Parquet"}
+HUDI, ICEBERG, DELTA, PARQUET = "Hudi", "Iceberg", "Delta", "bare Parquet"
+_MERGES = {HUDI: ("Hudi ",), ICEBERG: ("Iceberg ", "MERGE, copy-on-write"), DELTA: ("Delta ", "MERGE")}
+_LOGS = {HUDI: ("Hudi ",), ICEBERG: ("Iceberg ", "MERGE, merge-on-read"), PARQUET: ("bare partitioned Parquet",)}
+_APPENDS = {HUDI: ("Hudi ",), ICEBERG: ("Iceberg ",), DELTA: ("Delta ",), PARQUET: ("bare partitioned Parquet",)}
 SPEED = {
     "A: 100,000 new rows, files filled": Speed("A-packed", _APPENDS),
     "A: 100,000 new rows, bulk insert": Speed("A-appended", _APPENDS),
@@ -169,8 +172,8 @@ def measured(row: Speed) -> tuple[str, dict[str, float]]:
     runs = document["results"]
     first = next(iter(runs.values()))
     figures = {"": float(report.middle(first, report.steady))}
-    for column, label in row.others.items():
-        for name in (name for name in runs if name.startswith(label)):
+    for column, (begin, *words) in row.others.items():
+        for name in (name for name in runs if name.startswith(begin) and all(word in name for word in words)):
             figures[column] = float(report.ratio(runs[name], first, report.steady))
     return document["measured"], figures
 

@@ -118,7 +118,7 @@ def test_dictionaries_of_polars_within_columns_are_decoded():
     frame = pl.DataFrame(
         {f"c{number}": pl.Series(v, dtype=kind) for number, (kind, v) in enumerate(zip(kinds, values, strict=True))}
     )
-    made = open_rows(frame).read_all()
+    made = open_rows(frame)
     assert "dictionary" not in str(made.schema)
     assert made.to_pylist() == frame.to_dicts()
 

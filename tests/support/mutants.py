@@ -44,6 +44,7 @@ class Mutant:
 _CONVERT, _CONVERSION = "table/services/conversion/convert.py", "tests/table/services/test_conversion.py"
 _PINNED, _STANDS_STILL = "table/scan/pinned.py", "tests/table/scan/test_reader_stands_still.py"
 _FIND_KEYS, _FOUND_KEYS = "table/metadata_table/find_keys.py", "tests/table/metadata_table/test_find_keys.py"
+_LOST_FILES = "tests/table/metadata_table/test_lost_files.py"
 _KEYS_IN_LOGS = "tests/streaming/task/test_keys_in_logs.py"
 _LOCK_FILE = "table/transaction/locks/filesystem_lock.py"
 _LOCKS = "tests/table/transaction/locks/test_filesystem_lock.py"
@@ -291,6 +292,37 @@ MUTANTS = (
     Mutant(
         "a router sweeps rows that wait", "streaming/router/aside.py",
         "        if path not in named:\n", "        if path:\n", ("tests/streaming/router/test_aside.py",),
+    ),
+    Mutant(
+        "the lists of files may have lost a log file", "table/metadata_table/file_lists.py",
+        "    check_all_seen(own, timeline, found, records.times)\n", "", (_LOST_FILES,),
+    ),
+    Mutant(
+        "a record index may have lost a file", "table/metadata_table/read_record_index.py",
+        "            check_whole(one, self.named, there)\n", "            pass\n", (_LOST_FILES,),
+    ),
+    Mutant(
+        "a compaction of the metadata table makes a loss permanent", "table/metadata_table/compact.py",
+        "    check_whole(found, named, there)\n", "", (_LOST_FILES,),
+    ),
+    Mutant(
+        "a file that an earlier index lost counts against the one that was made anew",
+        "table/metadata_table/lost_files.py",
+        "_visible_at(named.instant) >= made and ", "", (_LOST_FILES,),
+    ),
+    Mutant(
+        "a new key is not looked for again before the commit", "table/transaction/commit.py",
+        "                _check_keys(table, facts, written)\n", "                pass\n",
+        ("tests/streaming/batch/test_several_writers.py",),
+    ),
+    Mutant(
+        "a delete by a condition asks the index of the options alone", "streaming/arrow_sink.py",
+        "            index = IndexType.RECORD_INDEX\n", "            pass\n", ("tests/streaming/test_erasure.py",),
+    ),
+    Mutant(
+        "statistics judge values that paths show", "table/scan/plan.py",
+        "predicate.columns - columns_shown_by_path(table.config)", "predicate.columns",
+        ("tests/table/scan/test_rows_of_other_folders.py",),
     ),
 )  # fmt: skip
 

@@ -102,8 +102,8 @@ def keep_lists(
         delta = _Delta(own, timeline, time, completion_time)
         new = _NewRecords(GroupRecords(HFileEntries.of(changes.encode())), statistics, locations)
         counts = delta.write(new, seen.group_counts if seen else {})
-        if delta.named is not None:
-            known.note_named(delta.named)
+        if delta.wrote is not None:
+            known.note_named(delta.wrote)
         delta.check(load_timeline(storage, layout_of(config.layout_version, config.timeline_folder)))
         known.remember(SeenLists(config, own.config, time, timeline.files, kept, counts))
     except (UnsupportedTableError, CorruptFileError, FileNotFoundError) as error:
@@ -265,7 +265,7 @@ class _Delta:
 
     def __init__(self, own: MetadataTable, timeline: Timeline, time: str, completion_time: str | None) -> None:
         self._own, self._time, self._timeline = own, time, timeline
-        self.named: NamedFiles | None = None
+        self.wrote: NamedFiles | None = None
         self._named = own.layout.names.hold_completion  # the log file, by the instant that writes it
         self._completion_time = completion_time if self._named else None
         if self._named and completion_time is None:
@@ -305,7 +305,7 @@ class _Delta:
         completed = begun.to(State.COMPLETED, self._completion_time)
         # another process may have completed it with log files of another version: either content is right
         create_settled(self._own.storage, completed.path, self._own.layout.encode_commit(metadata))
-        self.named = name_files(completed, stats)
+        self.wrote = name_files(completed, stats)
         return counts
 
     def _place_log(

@@ -119,7 +119,7 @@ def _visible_at(instant: Instant) -> str:
 
 
 def check_whole(found: FileSlice, every: Collection[NamedFiles], names: Collection[str]) -> None:
-    """Refuses a slice that lacks a file which an instant wrote for it (pure).
+    """Refuses a slice that does not have a file which an instant wrote for it (pure).
 
     Hudi may drop an index, and make it anew under the same names: what was written before that is gone.
 

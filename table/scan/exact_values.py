@@ -57,7 +57,8 @@ def _whole(value: Any, kind: pa.DataType) -> list[int]:
 def _floating(value: Any, kind: pa.DataType) -> list[float]:
     number = _number(value)
     try:
-        held = float(kind.to_pandas_dtype()(number))
+        with np.errstate(over="ignore"):
+            held = float(kind.to_pandas_dtype()(number))
     except OverflowError:
         return []
     is_same = held == number or (np.isnan(held) and np.isnan(float(number)))
@@ -67,11 +68,7 @@ def _floating(value: Any, kind: pa.DataType) -> list[float]:
 def _decimal(value: Any, kind: pa.DataType) -> list[Decimal]:
     number = _number(value)
     # the shortest digits of a float are those that a decimal is compared by
-    exact = (
-        number
-        if isinstance(number, Decimal)
-        else Decimal(repr(float(number)) if not isinstance(number, int) else number)
-    )
+    exact = Decimal(number if isinstance(number, int | Decimal) else repr(float(number)))
     if not exact.is_finite():
         return []
     try:

@@ -269,13 +269,19 @@ def _check_keys(table: HudiTable, facts: CommitFacts, written: CommitMetadata) -
     """Refuses to add a key that another writer added, moved or deleted meanwhile, as far as a record index says so.
 
     Raises:
-        WriteConflictError: names the key. The batch can be run again, and finds it.
+        WriteConflictError: names the key; or what others wrote cannot be read any more, because the batch stood still
+            for long. The batch can be run again, and finds the key.
     """
     others = {time for time, metadata in facts.others.items() if changes_keys(metadata)}
     if not others or RECORD_INDEX not in table.config.metadata_indexes:
         return
     try:
         key = find_key_meanwhile(table.storage, written.stats, others)
+    except FileNotFoundError as error:
+        raise WriteConflictError(
+            f"the keys that other writers wrote while the batch ran are not known any more ({error}): the batch can be "
+            "run again"
+        ) from error
     except Failures as error:
         tell_not_used("record_index_not_used", table.storage.base_uri, error)
         return

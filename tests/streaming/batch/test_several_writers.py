@@ -15,6 +15,7 @@ from streaming import ArrowSink
 from streaming.batch.workers import Batch
 from table import CommitConflictError, InvalidConfigError, clock, read_table
 from table.inspect.doctor import examine
+from table.metadata_table import keys_meanwhile
 from table.options.write_options import parse_options
 from table.services.check.check import check
 from table.snapshot import Snapshot
@@ -507,12 +508,13 @@ INDEXED = {
 }
 
 
+@pytest.mark.parametrize("merged", [False, True], ids=["", "and merged"])
 @pytest.mark.parametrize("deletes", [False, True], ids=["added", "added and deleted"])
 @pytest.mark.parametrize(
     ("version", "table_type"), quick(1, [("9", "COPY_ON_WRITE"), ("6", "COPY_ON_WRITE"), ("8", "MERGE_ON_READ")])
 )
 def test_a_new_key_that_another_writer_wrote_meanwhile_is_not_doubled_by_a_record_index(
-    tmp_path, version, table_type, deletes
+    tmp_path, version, table_type, deletes, merged, monkeypatch
 ):
     """The log files of the index are read in the order of their requests, and the slow batch was requested first."""
     path = str(tmp_path / "t")
@@ -531,6 +533,9 @@ def test_a_new_key_that_another_writer_wrote_meanwhile_is_not_doubled_by_a_recor
         fast.write(0, rows([7], lambda _: "p2", v="fast"))
         if deletes:
             deletes_it.write(0, rows([7], lambda _: "p2", ts=5))
+        if merged:  # the slow batch stood still until a compaction had merged it, and archival had followed
+            inner, left = keys_meanwhile.read_named, [[]]
+            monkeypatch.setattr(keys_meanwhile, "read_named", lambda *of: left.pop() if left else inner(*of))
 
     meanwhile(slow, others)
     slow.write(0, rows([7], lambda _: "p1", ts=9, v="slow"))

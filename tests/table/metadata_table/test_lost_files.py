@@ -1,4 +1,4 @@
-"""Somebody deletes or empties a file of the metadata table: no row is hidden, and no key is doubled."""
+"""After a file of the metadata table was deleted or emptied, no row is hidden, and no key is doubled."""
 
 import os
 import re

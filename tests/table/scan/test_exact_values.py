@@ -30,6 +30,7 @@ NOON = datetime.datetime.fromisoformat("2024-01-01T12:00:00")
         (pa.uint8(), 255, [255]),
         (pa.float32(), 0.1, []),
         (pa.float32(), float(np.float32(0.1)), [float(np.float32(0.1))]),
+        (pa.float32(), 1e39, []),
         (pa.float64(), 2**53 + 1, []),
         (pa.float64(), 10**400, []),
         (pa.float64(), 3, [3.0]),

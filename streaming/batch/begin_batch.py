@@ -19,6 +19,7 @@ from streaming.plan.replacement import action_of
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.write_profile import WriteProfile
 from streaming.validators import Validator
+from table.config.table_config import ROWS_IN_LOGS, load_table_config, update_properties
 from table.hudi_table import HudiTable
 from table.metadata_table.read_record_index import SeenRecordIndex
 from table.options.choices import TableType
@@ -117,9 +118,11 @@ class BatchPlanner:
         pending = begin_commit(snapshot, operation.hudi_name, turn.identity, lease, action)
         stack.enter_context(self._under_way(pending, lease, turn.identity))
         # other writers may have committed or archived instants meanwhile
-        if not Change.between(snapshot.timeline.committed_times, pending.seen.timeline.committed_times).is_none:
+        before, now = snapshot.timeline.committed_times, pending.seen.timeline.committed_times
+        is_alone = Change.between(before, now).is_none
+        if not is_alone:
             agreed = agree_again(options, pending.seen, columns, profiles)
-        scene = self._look_around(options, pending, agreed.profile, index, lease)
+        scene = self._look_around(options, pending, agreed.profile, index, lease, is_alone=is_alone)
         plan = plan_tasks(options, snapshot.config, agreed.profile, agreed.schema, scene, batch.workers.parallelism)
         tell_small_files(address, plan)
         pending = replace(pending, looks=plan.changes is not None or operation.replaces, widens_order=agreed.widens)
@@ -136,6 +139,8 @@ class BatchPlanner:
         profile: WriteProfile,
         seen: SeenRecordIndex | None,
         lease: Lease,
+        *,
+        is_alone: bool,
     ) -> Scene:
         snapshot = pending.seen
         index = index_as_of(snapshot.table, seen, snapshot.timeline)
@@ -144,7 +149,12 @@ class BatchPlanner:
         logs = None
         if snapshot.config.table_type == TableType.MERGE_ON_READ:
             compacting = load_compacting(self._storage, pending.compactions)
-            logs = plan_logs(options, compacting, knows_logs=index is not None)
+            # the properties may have been read before the commits that were seen
+            config = snapshot.config if is_alone else load_table_config(self._storage) or snapshot.config
+            logs = plan_logs(options, config, compacting, knows_logs=index is not None)
+            if logs.log_ratio is not None and not config.has_rows_in_logs:
+                # before the first of them: writers with other indexes look into log files from then on
+                update_properties(self._storage, {ROWS_IN_LOGS: "true"})
         table = self._storage, snapshot.listing, pending.time, snapshot.confirmed
         return Scene(*table, paths, logs, lease.find_share(), index, load_clustered(snapshot))
 

@@ -272,18 +272,24 @@ def plan_tasks(
 
 
 def plan_logs(
-    options: WriteOptions, compacting: Mapping[tuple[str, str], CompactingSlice], *, knows_logs: bool
+    options: WriteOptions,
+    config: TableConfig,
+    compacting: Mapping[tuple[str, str], CompactingSlice],
+    *,
+    knows_logs: bool,
 ) -> LogPlan:
     """How tasks write to file groups with log files.
 
     Args:
         options: how to write.
+        config: of the table.
         compacting: (partition path, file id) -> the slice that a pending compaction reads.
         knows_logs: whether the batch finds keys by the record index. Else no new rows join log files.
     """
     sizes = options.sizes
     ratio = sizes.log_ratio if sizes.joins_logs and knows_logs else None
-    return LogPlan({key: found.time for key, found in compacting.items()}, sizes.groups_filled, ratio, sizes.joins_logs)
+    times = {key: found.time for key, found in compacting.items()}
+    return LogPlan(times, sizes.groups_filled, ratio, sizes.joins_logs or config.has_rows_in_logs)
 
 
 def _path_rules(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> KeyRules | None:

@@ -1,8 +1,10 @@
 """Refuses keys that are only in log files: an index that looks into base files would take them for new and double them.
 
-Writers with a bucket index and Flink's writers put such keys into log files. The table does not record with which index
-a file group was written. So a group is checked if it has no base file, or if its id begins with a bucket number. A
-batch that looks into log files (`streaming.task.log_lookup`) finds the keys of groups with a base file.
+Writers with a bucket index and Flink's writers put such keys into log files, and so do ours with
+``hudistream.new.rows.join.logs``, which the table's properties tell (`ROWS_IN_LOGS`). The table does not record with
+which index a file group was written. So a group is checked if it has no base file, if its id begins with a bucket
+number, or if the properties tell of such rows. A batch that looks into log files (`streaming.task.log_lookup`) finds
+the keys of groups with a base file.
 """
 
 from collections.abc import Iterable
@@ -34,20 +36,22 @@ def refuse_log_only_keys(plan: TaskPlan, groups: Iterable[FileGroup]) -> None:
         UnsupportedTableError: such a key was found. The message names the file group and a remedy.
         CorruptFileError, StorageError: a file of such a group cannot be decoded or read.
     """
+    joins_logs = plan.logs is not None and plan.logs.joins_logs
     for group in groups:
         number = bucket_of_file_id(group.file_id)
-        is_suspect = number is not None and number < MOST_BUCKETS and not plan.looks_into_logs
+        is_of_bucket = number is not None and number < MOST_BUCKETS
+        is_suspect = (is_of_bucket or joins_logs) and not plan.looks_into_logs
         if not group.log_files or (group.latest_base_file is not None and not is_suspect):
             continue
         key = _find_key(plan, group.merged_slice)
         if key is not None:
             raise UnsupportedTableError(
                 f"file group {group.file_id!r} of partition path {group.partition_path!r} has the key {key!r} in a log "
-                "file and not in its base file, as writers with a bucket index (hoodie.index.type=BUCKET) and Flink "
-                "make it: an index that looks for keys in base files would double it, and would delete no such row. "
-                "Write with the index that the table was written with (hoodie.index.type=BUCKET and "
-                "hoodie.bucket.index.num.buckets=N; a command takes each by --set), or compact it first "
-                "(`hudistream compact PATH`)"
+                "file and not in its base file, as writers with a bucket index (hoodie.index.type=BUCKET), Flink and "
+                "hudistream.new.rows.join.logs=true make it: an index that looks for keys in base files would double "
+                "it, and would delete no such row. Write with the index that the table was written with "
+                "(hoodie.index.type=BUCKET and hoodie.bucket.index.num.buckets=N, or hoodie.index.type=RECORD_INDEX; a "
+                "command takes each by --set), or compact it first (`hudistream compact PATH`)"
             )
 
 

@@ -31,6 +31,8 @@ MERGER_VERSION = 9  # from this version on a mode, and no class, says how record
 NATIVE_FORMAT = "native"
 UPGRADED_UNTIL = "hudistream.upgraded.until"
 """When the last write of timeline layout 1 was completed, in a table that was upgraded to layout 2 here."""
+ROWS_IN_LOGS = "hudistream.rows.in.logs"
+"""``true`` once new rows of ours joined log files, so that keys may lie in no base file."""
 DEFAULT_PAYLOAD = MergeMode.EVENT_TIME.payload_class
 
 KEYGEN_CLASSES: Mapping[str, str] = MappingProxyType(
@@ -192,6 +194,11 @@ class TableConfig:
     def tells_keys(self) -> bool:
         """Whether a write can name the keys that it adds and deletes: rows are stored with their keys."""
         return self.populate_meta_fields
+
+    @property
+    def has_rows_in_logs(self) -> bool:
+        """Whether keys may lie in log files alone (`ROWS_IN_LOGS`)."""
+        return self.extra.get(ROWS_IN_LOGS) == "true"
 
     @property
     def metadata_indexes(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ from table.keys.keygen import doubled_by
 from table.metadata_table.index_definitions import load_statistics
 from table.metadata_table.statistics import agree_columns
 from table.options.agreement import check_options_agree, new_table_config
-from table.options.choices import ConcurrencyMode, TableType
+from table.options.choices import ConcurrencyMode, IndexType, TableType
 from table.options.write_options import WriteOptions
 from table.scan.stored_key import with_key_encoding
 from table.services.rollback.fate import Fate
@@ -37,6 +37,10 @@ _OF_BATCHES = {
     Code.LOST_FILE, Code.CLOCK_AHEAD, Code.DISK_FULL, Code.NOT_WRITABLE, Code.DAMAGED_COMMIT, Code.METADATA_TABLE,
     Code.DISK_NEARLY_FULL,
 }  # fmt: skip
+_IN_LOGS = (
+    "rows may lie in log files alone (hudistream.new.rows.join.logs=true in an earlier sink): a batch that meets one "
+    "is refused; set hoodie.index.type=RECORD_INDEX, or run `hudistream compact PATH` first"
+)
 _AT_ONCE = "a JVM writer that works at the same time must have a lock in common, and set hoodie.metadata.enable=false"
 
 
@@ -146,7 +150,7 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
         findings += _examine_statistics(table, options)
     if options is not None:
         findings += _tried(lambda: check_options_agree(options, config), "the options agree with the table")
-        findings += _examine_new_rows(options, indexes)
+        findings += _examine_new_rows(options, config, indexes)
     if not table.storage.exists(PROPERTIES_FILE):
         findings.append(
             Finding("note", f"{PROPERTIES_FILE} is missing or was being changed; {BACKUP_FILE} is in force")
@@ -162,21 +166,26 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     return findings
 
 
-def _examine_new_rows(options: WriteOptions, indexes: frozenset[str]) -> list[Finding]:
+def _examine_new_rows(options: WriteOptions, config: TableConfig, indexes: frozenset[str]) -> list[Finding]:
     """Who else must not write while new rows join log files (pure).
 
     Args:
         options: of the sink.
+        config: of the table.
         indexes: of the metadata table, as the sink leaves them.
     """
     if not options.sizes.joins_logs:
-        return []
+        looks_into_files = (
+            options.index.type is not IndexType.RECORD_INDEX and options.effective_operation.looks_for_keys
+        )
+        return [Finding("note", _IN_LOGS)] if config.has_rows_in_logs and looks_into_files else []
     if RECORD_INDEX not in indexes:
         text = "new rows will go to base files (hudistream.new.rows.join.logs=true): the table has no record index"
         return [Finding("note", f"{text}; set hoodie.metadata.record.index.enable=true")]
     text = (
-        "new rows join log files (hudistream.new.rows.join.logs=true): writers with another index than RECORD_INDEX, "
-        "Hudi's among them, would write their keys twice; run `hudistream compact PATH` before one of them writes"
+        "new rows join log files (hudistream.new.rows.join.logs=true): Hudi's writers with another index than "
+        "RECORD_INDEX would write their keys twice, and sinks with another index are refused; run `hudistream compact "
+        "PATH` before one of them writes"
     )
     return [Finding("note", text)]
 

@@ -276,6 +276,15 @@ MUTANTS = (
         "if self._plan.looks_into_logs:", "if False:", (_KEYS_IN_LOGS,),
     ),
     Mutant(
+        "an index that looks into base files doubles keys of log files", "streaming/task/log_only_keys.py",
+        "(is_of_bucket or joins_logs)", "is_of_bucket", (_KEYS_IN_LOGS,),
+    ),
+    Mutant(
+        "properties from before others' commits tell whether rows joined logs", "streaming/batch/begin_batch.py",
+        "snapshot.config if is_alone else load_table_config(self._storage) or snapshot.config", "snapshot.config",
+        (_KEYS_IN_LOGS,),
+    ),
+    Mutant(
         "a deleted row in a base file hides the row in a log file", "streaming/task/log_lookup.py",
         "stays = np.isin(held, keys) | ~lives[held]", "stays = np.isin(held, held)", (_KEYS_IN_LOGS,),
     ),

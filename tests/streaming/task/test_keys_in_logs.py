@@ -5,10 +5,12 @@ from engine import Engine, form_of, rows
 from record_index import assert_record_index_is_right
 from snapshots import contents
 
+from streaming.batch import begin_batch
 from table import UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.metadata_table.read_record_index import RecordIndex
 from table.services.compaction.compaction import compact
+from table.transaction.commit import begin_commit
 
 INDEXED = {
     "hoodie.index.type": "RECORD_INDEX",
@@ -131,3 +133,45 @@ def test_a_deleted_row_in_a_base_file_does_not_hide_the_row_in_a_log_file(table,
     assert values(path)["k0"] == ("p1", 4, "new")
     assert len(contents(path)) == len(values(path)) == 14
     assert_record_index_is_right(path)
+
+
+@pytest.mark.parametrize("index", ["BLOOM", "SIMPLE", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"])
+def test_a_writer_that_looks_into_base_files_is_refused_until_a_compaction(table, index):
+    path, version = table
+    stays = {f"hoodie.{kind}.index.update.partition.path": "false" for kind in ("bloom", "simple")}
+    other = {"hoodie.index.type": index, "hoodie.metadata.record.index.enable": "false", **stays}
+    before = contents(path)
+    with pytest.raises(UnsupportedTableError, match=r"in a log file and not in its base file.*RECORD_INDEX"):
+        sink(path, version, **other).write(2, rows(range(8, 12), ts=2, v="new"))
+    assert contents(path) == before
+    compact(HudiTable.open(path))
+    sink(path, version, **other).write(2, rows(range(8, 12), ts=2, v="new"))
+    sink(path, version, **other).write(3, rows(range(8, 12), ts=3, v="newer"))  # now log files hold updates alone
+    found = values(path)
+    assert len(found) == len(contents(path)) == 14
+    assert {found[f"k{number}"][2] for number in range(8, 12)} == {"newer"}
+
+
+@pytest.mark.parametrize("when", ["between its batches", "after it read the properties"])
+def test_a_sink_that_looked_into_base_files_before_sees_that_rows_joined_logs(tmp_path, monkeypatch, when):
+    path, several = str(tmp_path / "t"), {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    sink(path, 8).write(0, rows(range(10), ts=0))
+    looks = sink(path, 8, **several, **{"hoodie.index.type": "BLOOM"})
+    looks.write(1, rows([1], ts=1))
+    name = {"hoodie.datasource.write.streaming.checkpoint.identifier": "another"}
+
+    def join():
+        sink(path, 8, **several, **JOINS, **name).write(0, rows(range(10, 14), ts=1))
+
+    def begin_late(*given):
+        monkeypatch.setattr(begin_batch, "begin_commit", begin_commit)
+        join()
+        return begin_commit(*given)
+
+    if when == "between its batches":
+        join()
+    else:
+        monkeypatch.setattr(begin_batch, "begin_commit", begin_late)
+    with pytest.raises(UnsupportedTableError, match="in a log file and not in its base file"):
+        looks.write(2, rows([12, 13], ts=2))
+    assert len(contents(path)) == 14

@@ -39,6 +39,9 @@ def test_a_healthy_table(tmp_path):
     assert sorted(os.listdir(path + "/.hoodie")) == before
 
 
+BLOOM = {"hoodie.index.type": "BLOOM", "hudistream.new.rows.join.logs": "false"}
+
+
 @pytest.mark.parametrize(("index", "says"), [
     ("true", "run `hudistream compact PATH` before one of them writes"),
     ("false", "new rows will go to base files"),
@@ -58,6 +61,8 @@ def test_who_must_not_write_where_new_rows_join_log_files(tmp_path, index, says)
     diagnosis = examine(path, parse_options(options).options)
     assert diagnosis.may_write
     assert [says in text for text in texts(diagnosis, "note") if "new rows" in text] == [True]
+    others = examine(path, parse_options({**options, **BLOOM}).options)
+    assert [index == "true"] == [any("rows may lie in log files alone" in text for text in texts(others, "note"))]
 
 
 def test_a_free_place_and_one_that_is_not(tmp_path):

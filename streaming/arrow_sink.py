@@ -210,9 +210,9 @@ class ArrowSink(TableSink):
         table = HudiTable.open(self._path, self._storage_options)
         fields = (*table.config.record_key_fields, *table.config.partition_fields)
         columns = list(dict.fromkeys(name.partition(".")[0] for name in fields))
-        # the record index knows the rows that lie in log files alone
-        index = self._options.index.type
-        if RECORD_INDEX in table.config.metadata_indexes and not index.has_buckets:
+        # the record index knows the rows that lie in log files alone; without it, that index looks into log files
+        index, knows = self._options.index.type, RECORD_INDEX in table.config.metadata_indexes
+        if (knows or table.config.has_rows_in_logs) and not index.has_buckets:
             index = IndexType.RECORD_INDEX
         identity = identity_of(table, by_path=not index.is_global)
         seen = table.load_timeline().committed_times

@@ -3,6 +3,7 @@
 import ast
 import pickle
 import re
+from functools import cache
 from pathlib import Path
 
 from mutants import MUTANTS
@@ -17,7 +18,12 @@ SOURCES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in sorted(path for room in ROOMS for path in ROOT.joinpath(room).rglob("*.py"))
 }
-TREES = {name: ast.parse(source) for name, source in SOURCES.items()}
+
+
+@cache
+def trees():
+    """Source file -> its syntax tree. Only the process that asks makes them: all processes collect this file."""
+    return {name: ast.parse(source) for name, source in SOURCES.items()}
 
 
 def code_lines(source, tree):
@@ -36,7 +42,7 @@ def code_lines(source, tree):
 
 
 def test_no_module_has_more_code_than_one_person_reads_at_once():
-    lines = {name: len(code_lines(source, TREES[name])) for name, source in SOURCES.items()}
+    lines = {name: len(code_lines(source, trees()[name])) for name, source in SOURCES.items()}
     assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
 
 
@@ -51,7 +57,7 @@ def length_of(function):
 
 
 def test_no_function_is_longer_than_a_screen():
-    lengths = {(name, one.name): length_of(one) for name, tree in TREES.items() for one in functions_of(tree)}
+    lengths = {(name, one.name): length_of(one) for name, tree in trees().items() for one in functions_of(tree)}
     assert len(lengths) > 3000
     assert {function: lines for function, lines in lengths.items() if lines > 50} == {}
 
@@ -67,7 +73,7 @@ def is_of_a_package(node):
 
 
 def test_packages_hold_no_code():
-    packages = {name: tree for name, tree in TREES.items() if name.endswith("__init__.py")}
+    packages = {name: tree for name, tree in trees().items() if name.endswith("__init__.py")}
     assert len(packages) > 40
     assert [name for name, tree in packages.items() if not all(map(is_of_a_package, tree.body))] == []
 
@@ -98,14 +104,14 @@ def docstrings_of(tree):
 def test_docstrings_use_the_words_of_the_field():
     """Each of these words has a plainer one: after, says or records, does not have."""
     words = {"behind": r"\bbehind\b", "tell": r"\b(tells?|told)\b", "lack": r"\b(lacks?|lacked)\b"}
-    text = "\n".join(doc for tree in TREES.values() for doc in docstrings_of(tree))
+    text = "\n".join(doc for tree in trees().values() for doc in docstrings_of(tree))
     assert {word: found for word, pattern in words.items() if len(found := re.findall(pattern, text)) > 5} == {}
 
 
 def test_variables_say_what_their_value_is():
     stored = {
         (name, node.id)
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
@@ -119,7 +125,7 @@ def listed_as_pure():
 
 
 def test_every_module_that_says_pure_is_under_the_contract_that_holds_it_to_that_and_no_other():
-    says = {name.removesuffix(".py").replace("/", ".") for name, tree in TREES.items() if says_pure(tree)}
+    says = {name.removesuffix(".py").replace("/", ".") for name, tree in trees().items() if says_pure(tree)}
     assert len(says) > 30
     assert sorted(says) == sorted(listed_as_pure())
 

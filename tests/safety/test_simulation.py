@@ -56,12 +56,12 @@ def _no_log():
 MORE = 5
 V8, CHANGES = {"version": "8"}, {"version": "6", "has_change_files": True}
 KINDS = {
-    "one writer": (worlds.build, 2, (*range(4), 100663, 100693, 101126), {}),
-    "one writer, version 8": (worlds.build, 1, (0,), V8),
+    "one writer": (worlds.build, 1, (*range(4), 100663, 100693, 101126), {}),
+    "one writer, version 8": (worlds.build, 0, (0,), V8),
     "one writer, change files": (worlds.build, 1, (0, 2), CHANGES),
     "one writer, change files, version 8": (worlds.build, 0, (1,), V8 | CHANGES),
     "merge-on-read": (worlds.build_merge_on_read, 1, (0,), {}),
-    "merge-on-read, version 8": (worlds.build_merge_on_read, 1, (0,), V8),
+    "merge-on-read, version 8": (worlds.build_merge_on_read, 0, (0,), V8),
     "merge-on-read, change files": (worlds.build_merge_on_read, 0, (0,), CHANGES),
     "several writers": (worlds.build_several_writers, 1, (0, 1, 17, 144, 1580, 72, 207, 3523, 5553), {}),
     "several writers, version 8": (worlds.build_several_writers, 0, (0,), V8),
@@ -69,10 +69,10 @@ KINDS = {
     "several writers, change files, version 8": (worlds.build_several_writers, 0, (1,), V8 | CHANGES),
     "clusterings": (worlds.build_clustered, 0, (0,), {}),
     "clusterings beside batches": (worlds.build_clustered_beside, 1, (0,), {}),
-    "clusterings that another engine plans": (worlds.build_planned_clusterings, 1, (54, 154, 122, 175), {}),
+    "clusterings that another engine plans": (worlds.build_planned_clusterings, 0, (54, 154, 122, 175), {}),
     "conversions": (worlds.build_converted, 1, (1, 30), {}),
-    "lists of files": (worlds.build_listed, 1, (0,), {}),
-    "statistics": (worlds.build_bounded, 1, (0,), {}),
+    "lists of files": (worlds.build_listed, 0, (0,), {}),
+    "statistics": (worlds.build_bounded, 0, (0,), {}),
     "record index": (worlds.build_indexed, 1, (0,), {}),
     "record index of log files": (worlds.build_indexed_logs, 1, (0,), {}),
     "new rows in log files": (worlds.build_joined_logs, 1, (0,), {}),
@@ -84,12 +84,12 @@ KINDS = {
     "a batch that archival passes": (worlds.build_overtaken, 0, (), {}),
     "a table that is opened again": (worlds.build_reopened, 0, (), {}),
     "compactions planned beside streams": (worlds.build_scheduled, 1, (0,), {}),
-    "compactions that another engine plans": (worlds.build_planned_beside, 1, (0,), {}),
+    "compactions that another engine plans": (worlds.build_planned_beside, 0, (0,), {}),
     "a crowd that outlasts retention": (worlds.build_crowd, 1, (0, 18, 59, 36, 67), {}),
     "a process that forks": (worlds.build_forked, 1, (0, 28), {}),
     "readers of changes": (worlds.build_followers, 0, (0,), CHANGES),
     "readers of changes, version 8": (worlds.build_followers, 0, (1,), V8 | CHANGES),
-    "readers with pins": (worlds.build_readers, 1, (0,), {}),
+    "readers with pins": (worlds.build_readers, 0, (0,), {}),
     "readers with pins, version 8": (worlds.build_readers, 0, (0,), V8),
     "slow readers": (worlds.build_slow_readers, 0, (0,), {}),
     "late readers": (worlds.build_late_readers, 1, (0,), {}),
@@ -226,6 +226,7 @@ def test_each_rule_can_be_taken_out(name):
 
 # found after many worlds
 LATE = {
+    "18: a key that lies in a log alone is known",
     "4: a completed file does not come back", "18: changes go where a key has its row",
     "18: a log tells which keys come and go",
 }  # fmt: skip

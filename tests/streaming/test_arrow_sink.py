@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from oracles import hudi_rs
 from snapshots import assert_clean
+from tiers import quick
 
 from hudistream import HudiTable
 from streaming import ArrowSink, RowCount, write_hudi
@@ -333,7 +334,7 @@ def test_a_task_that_fails_ends_the_others_and_leaves_nothing(tmp_path, monkeypa
     assert_clean(path)
 
 
-@pytest.mark.parametrize("memory", ["1048576", "134217728"])  # by way of local disk, and in memory
+@pytest.mark.parametrize("memory", quick(1, ["1048576", "134217728"]))  # by way of local disk, and in memory
 @pytest.mark.parametrize("layout", ["linear", "z-order", "hilbert"])
 def test_a_bulk_insert_sorts_by_columns(tmp_path, layout, memory):
     numbers = np.random.default_rng(5).permutation(60_000)

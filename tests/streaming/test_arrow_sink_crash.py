@@ -108,7 +108,8 @@ print("DONE", flush=True)
 SIZE = 300
 
 
-@pytest.mark.parametrize(("kills", "batches"), [(1, 30), pytest.param(40, 480, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("kills", "batches"), [(1, 30), (40, 480)])
 def test_a_process_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, kills, batches):
     seed = int(os.environ.get("HUDISTREAM_SEED", time.time_ns() % 10**6))
     print("seed", seed)

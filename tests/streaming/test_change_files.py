@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from change_files import blocks_of, records_of
 from every_type import EVERY_TYPE, random_batch
+from tiers import quick
 
 import hudistream
 from hudistream import ArrowSink, HudiTable, InvalidConfigError, UnsupportedTableError
@@ -89,7 +90,13 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize("more", [{}, {"hoodie.parquet.block.size": "600"}], ids=["one row group", "many"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, id="one row group"),
+        pytest.param({"hoodie.parquet.block.size": "600"}, id="many", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("form", FORMS[::2], ids=str)
 def test_change_files_say_what_the_feed_says(tmp_path, form, more):
     path, rng = str(tmp_path / "t"), random.Random(5)
@@ -249,7 +256,7 @@ def test_change_files_live_and_go_with_their_slices(tmp_path, form):
     assert not list_markers(LocalStorage(path), newest)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("form", quick(3, FORMS[::-1]), ids=str)
 @pytest.mark.parametrize("images", ["OP_KEY_ONLY", "DATA_BEFORE_AFTER"])
 def test_an_erasure_leaves_no_image_behind(tmp_path, form, images):
     path = str(tmp_path / "t")

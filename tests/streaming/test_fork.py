@@ -9,6 +9,7 @@ import sys
 
 import pyarrow as pa
 import pytest
+from tiers import quick
 
 from hudistream import ArrowSink
 from table import HudiError, InvalidConfigError, read_table
@@ -88,7 +89,7 @@ def test_forked_children_of_several_writers_lose_no_acknowledged_row(tmp_path, b
     sink.stop()
 
 
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+@pytest.mark.parametrize("method", quick(1, multiprocessing.get_all_start_methods()))
 def test_processes_of_multiprocessing_write_beside_each_other(tmp_path, method):
     path = str(tmp_path / "t")
     sink = make_sink(path)

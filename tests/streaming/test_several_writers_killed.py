@@ -109,7 +109,7 @@ def check(path, storage, writers):
 
 
 @pytest.mark.parametrize(("batches", "kills", "place"), [
-    (30, 1, "disk"),
+    pytest.param(30, 1, "disk", marks=pytest.mark.slow),
     pytest.param(200, 20, "disk", marks=pytest.mark.slow),
     pytest.param(60, 8, "s3", marks=pytest.mark.slow),
 ])  # fmt: skip

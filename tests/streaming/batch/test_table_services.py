@@ -9,6 +9,7 @@ import pytest
 from doing import Doing
 from engine import Engine, key_set, rows
 from snapshots import base_files
+from tiers import quick
 
 from streaming.batch.services import TableServices
 from table import read_table
@@ -216,7 +217,7 @@ SPELLINGS = [
 ]
 
 
-@pytest.mark.parametrize("archives", [True, False])
+@pytest.mark.parametrize("archives", quick(1, [True, False]))
 @pytest.mark.parametrize(("options", "cleaned"), SPELLINGS)
 def test_when_a_copy_on_write_table_is_cleaned_and_archived(tmp_path, monkeypatch, logs, options, cleaned, archives):
     ran = []

@@ -10,7 +10,7 @@ from counting import BUCKETS, Counting, data_folders, sent
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse
 from snapshots import contents
-from tiers import slow
+from tiers import quick, slow
 
 from streaming.batch.profile_cache import ProfileCache
 from streaming.plan import plan_tasks, write_profile
@@ -52,7 +52,7 @@ def batch_of(stream, number, parts=3):
     return rows(range(start, start + 40), lambda key: f"p{key % parts}", ts=number, v=f"b{number}")
 
 
-@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("parallelism", quick(1, [3, 1]))
 @pytest.mark.parametrize("stream", STREAMS)
 def test_in_the_steady_state_no_data_folder_is_listed(tmp_path, monkeypatch, stream, parallelism):
     monkeypatch.setattr("streaming.plan.routes.SMALL_BATCH_BYTES", 0)

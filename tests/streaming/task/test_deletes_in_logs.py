@@ -63,7 +63,7 @@ def take(writer, step):
         writer.write(row(key, value, ts, what == "marked"))
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("payload", quick(1, PAYLOADS))
 @pytest.mark.parametrize("index", quick(1, ["BUCKET", "BLOOM"]))
 @pytest.mark.parametrize("seed", quick(1, range(6)))
 def test_the_rows_are_those_of_copy_on_write_whenever_a_compaction_runs(tmp_path, index, payload, seed):

@@ -108,7 +108,7 @@ def test_rows_that_do_not_fit_into_memory_join_logs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("version", "seed"), quick(3, [(6, 0), (8, 1), (9, 2), *((v, s) for v in (6, 8, 9) for s in range(3, 9))])
+    ("version", "seed"), quick(1, [(9, 2), (6, 0), (8, 1), *((v, s) for v in (6, 8, 9) for s in range(3, 9))])
 )
 def test_batches_in_turns_give_what_a_dictionary_gives(tmp_path, version, seed):
     path, draw, model = str(tmp_path / "t"), random.Random(seed), {}

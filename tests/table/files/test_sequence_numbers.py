@@ -41,7 +41,7 @@ def numbers_of(path, instant):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("tasks", quick(1, [2, 1]))
 def test_each_row_of_a_commit_has_its_own(tmp_path, way, tasks):
     path = str(tmp_path / "t")
     engine = Engine(path, WAYS[way])

@@ -86,7 +86,7 @@ def test_hudis_own_statistics_are_continued(name, golden, utc):
     assert_statistics_are_right(path)
 
 
-@pytest.mark.parametrize(("version", "table_type"), quick(3, FORMS))
+@pytest.mark.parametrize(("version", "table_type"), quick(1, FORMS))
 def test_statistics_follow_batches_cleans_and_compactions(tmp_path, version, table_type):
     path = str(tmp_path / "t")
     engine = engine_of(path, version, table_type)

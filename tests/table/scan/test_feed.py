@@ -22,6 +22,10 @@ OPERATION, INDEX = "hoodie.datasource.write.operation", "hoodie.index.type"
 COLUMNS = ["id", "p", "ts", "v"]
 
 
+def _form(form, is_quick):
+    return pytest.param(form, id=f"{form[0]}-{form[1][:1]}", marks=[] if is_quick else [pytest.mark.slow])
+
+
 def plain(row):
     return None if row is None else tuple(row[name] for name in COLUMNS)
 
@@ -100,7 +104,7 @@ def test_rows_with_the_same_values(kind, first, second, expected):
 # -- a table of each kind
 
 
-@pytest.fixture(scope="module", params=FORMS, ids=lambda form: f"{form[0]}-{form[1][:1]}")
+@pytest.fixture(scope="module", params=[_form(form, FORMS.index(form) in (0, 1, 5)) for form in FORMS])
 def story(request, tmp_path_factory):
     """A table, and where each step ended: rows 0-5; 0 and 1 updated; 2 deleted; 3 as it was; 2 again; 4 moved."""
     path = str(tmp_path_factory.mktemp("feed") / "t")
@@ -278,7 +282,7 @@ def expected(before, after, written):
     return found
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form[0]}-{form[1][:1]}")
+@pytest.mark.parametrize("form", [_form(form, FORMS.index(form) in (1, 4)) for form in FORMS])
 def test_the_changes_of_any_range_lead_from_one_snapshot_to_the_next(form, tmp_path):
     seed = random.randrange(10**6)
     print("seed", seed)

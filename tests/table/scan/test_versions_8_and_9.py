@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from engine import Engine
 from oracles import hudi_rs
+from tiers import slow
 from values import rows_of, tuples
 
 import hudistream
@@ -31,7 +32,10 @@ from table.services.compaction.compaction import compact
 from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action
 
-TABLES = sorted(file.stem for file in Path(__file__).parents[2].joinpath("golden").glob("v[89]_*.zip"))
+EACH = sorted(file.stem for file in Path(__file__).parents[2].joinpath("golden").glob("v[89]_*.zip"))
+# layout 2 is the same in both versions: of the tables of 8 some kinds run in `make test`
+FEW = {"v8_cow_restored", "v8_cow_types", "v8_mor_compaction_pending", "v8_mor_partial_updates"}
+TABLES = [name if name.startswith("v9") or name in FEW else slow(name) for name in EACH]
 WITH_LOGS = {"mor_compacted", "mor_compaction_pending", "mor_logs", "mor_partial_updates", "mor_rolled_back"}
 WRITES = pa.array([action.value for action in WRITE_ACTIONS])
 SHOWN = ["_hoodie_record_key", "_hoodie_commit_time", "ts"]
@@ -171,7 +175,7 @@ def test_services_refuse_a_foreign_format_and_touch_nothing(golden, name, verb):
     assert files_of(path) == before
 
 
-@pytest.mark.parametrize("name", [name for name in TABLES if name.endswith("compaction_pending")])
+@pytest.mark.parametrize("name", [name for name in EACH if name.endswith("compaction_pending")])
 def test_a_compaction_that_hudi_requested_is_carried_out(golden, name):
     path, expected = golden(name)
     table = HudiTable.open(path)
@@ -231,11 +235,14 @@ def indexes_of(name):
         return config_from_properties(parse_properties(file.read(PROPERTIES_FILE))).metadata_indexes
 
 
-CONTINUED = [(name, False) for name in TABLES]
-CONTINUED += [(name, True) for name in TABLES if FILES in indexes_of(name) and "record_index" not in indexes_of(name)]
+CONTINUED = [(name, False) for name in EACH]
+CONTINUED += [(name, True) for name in EACH if FILES in indexes_of(name) and "record_index" not in indexes_of(name)]
 
 
-@pytest.mark.parametrize(("name", "keeps"), CONTINUED)
+@pytest.mark.parametrize(
+    ("name", "keeps"),
+    [case if (case[1] and case[0].startswith("v9")) or case[0] in FEW else slow(case) for case in CONTINUED],
+)
 def test_each_is_continued(golden, name, keeps, utc):
     """An upsert, a delete, a compaction and a clean; the metadata table is dropped first, or kept."""
     path, _ = golden(name)

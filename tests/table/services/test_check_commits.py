@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tiers import quick
+from tiers import examples, quick
 
 from hudistream import ArrowSink, HudiTable
 from table.hudi_table import HudiTable as Table
@@ -97,7 +97,7 @@ def test_no_bit_is_flipped_unseen(tmp_path, kind):
     _, path = kind
     right, luck = HudiTable.open(path).scan().to_arrow().sort_by("id"), random.Random(7)
     files = newest_files(path)
-    for number in range(61 if os.environ.get("CI") else 20):
+    for number in range(examples(61)):
         file = Path(luck.choice(files))
         data = bytearray(file.read_bytes())
         place = luck.randrange(len(data))

@@ -148,7 +148,8 @@ def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
         time: the first commit's.
 
     Raises:
-        CorruptFileError: an end record says that an instant was committed, and the timeline does not have it.
+        CorruptFileError: an end record says that an instant was committed, and the timeline does not have it; or the
+            archive has commits.
         StorageError: a file cannot be deleted.
     """
     paths = table.store_listing.list_partition_paths()
@@ -156,6 +157,12 @@ def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
     if table.config.table_type == TableType.MERGE_ON_READ:
         strays += [file for path in paths for file in find_stray_logs(table, path, ((), ()), "", time)]
     if strays:
+        if any(table.archived_timeline.read_files()):
+            raise CorruptFileError(
+                f"{table.storage.base_uri!r} has archived commits, and no commit on its timeline: the last was rolled "
+                "back, or its file is lost. The rows are in the files that are there. Nothing was deleted or "
+                "committed; restore .hoodie from a copy, or write into another path"
+            )
         snapshot = Snapshot.load(table)
         times = {entry.name.partition(".")[0] for entry in table.storage.list_dir(ENDS_FOLDER)}
         lost = times - {instant.time for instant in snapshot.timeline}

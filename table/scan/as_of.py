@@ -21,10 +21,9 @@ from table.scan.change_range import EARLIEST, ChangeRange, choose_range
 from table.scan.kept_times import is_kept_request_time
 from table.scan.moments import moment_of
 from table.snapshot import Snapshot
-from table.timeline.active_timeline import find_instant
 from table.timeline.history import HistoryArchive
 from table.timeline.instant import Action
-from table.timeline.metadata.clean import decode_clean_metadata
+from table.timeline.kept_from import find_kept_from
 
 AsOf = str | date | datetime
 
@@ -246,7 +245,7 @@ def _check_not_future(snapshot: Snapshot, asked: str, time: str) -> None:
 
 
 class _Kept:
-    """Which commits' files are all still there after cleaning: the last clean is read once."""
+    """Which commits' files are all still there after cleaning: cleans are read once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -255,7 +254,10 @@ class _Kept:
     def first(self) -> str | None:
         """The first such commit; None where no clean has run."""
         if self._first is None:
-            self._first = (_earliest_kept(self._snapshot, max(self._snapshot.timeline.committed_times)),)
+            timeline = self._snapshot.timeline
+            found = find_kept_from(self._snapshot.storage, timeline)
+            # the newest snapshot is whole: a restore may have undone the commit from which cleaning kept everything
+            self._first = (None if found is None else min(found, max(timeline.committed_times)),)
         return self._first[0]
 
 
@@ -294,13 +296,3 @@ def _check_bounds(
             f"{asked}: files that were visible after commit {seen} may have been cleaned; ask for a time from "
             f"{kept if committed is None else visible.get(kept, kept)} to {newest}, or for a savepoint"
         )
-
-
-def _earliest_kept(snapshot: Snapshot, newest: str) -> str | None:
-    """The first commit whose files are all still there after cleaning; None where no clean has run."""
-    cleans = snapshot.timeline.completed_of(Action.CLEAN)
-    data = find_instant(snapshot.storage, cleans[-1]) if cleans else None
-    if data is None:
-        return None
-    done = decode_clean_metadata(data, cleans[-1].file_name)
-    return done.plan.earliest[0] if done.plan.earliest is not None else newest

@@ -152,6 +152,15 @@ class Timeline:
         wanted = name_instant(self.layout, time, COMPLETED_AS.get(action, action), State.COMPLETED)
         return next((file for file in self._files_by_time.get(time, ()) if file == wanted), wanted)
 
+    def pending_action(self, time: str, action: Action) -> Action:
+        """The action in the names of an instant's pending files, which a completed service does not have in its own.
+
+        Args:
+            time: of the instant.
+            action: as its completed file, or its pending ones, have it.
+        """
+        return next((file.action for file in self.files_of(time, action) if file.state is not State.COMPLETED), action)
+
     @cached_property
     def _instants_by_time(self) -> Mapping[str, Sequence[Instant]]:
         """Archival asks for each of its instants; a scan for each would take time in the square of their number."""

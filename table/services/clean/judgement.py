@@ -29,6 +29,7 @@ from table.snapshot import Snapshot
 from table.storage.interface import FileInfo
 from table.timeline.active_timeline import find_instant
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
+from table.timeline.kept_from import find_kept_from
 from table.timeline.metadata.clean import CleanMetadata, CleanPlan
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.pins import Pin, load_live_pins, see_live_pins
@@ -142,7 +143,7 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: CleanerMemory
     _check_share(settings, gone_bytes, seen_bytes)
     earliest = facts.earliest
     commits = snapshot.timeline.writes_by_time
-    return CleanPlan(
+    plan = CleanPlan(
         settings.policy,
         (earliest.time, earliest.action.value) if earliest else None,
         commits[-1].time if commits else "",
@@ -151,6 +152,9 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: CleanerMemory
         left=tuple(sorted(postponed)),
         emptied=tuple(sorted(emptied)),
     )
+    is_told = last is not None and last.plan.kept_from
+    before = last.plan.bound if last and is_told else find_kept_from(snapshot.storage, snapshot.timeline)
+    return replace(plan, kept_from=max(plan.bound, before or ""))
 
 
 def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[PartitionFates]:

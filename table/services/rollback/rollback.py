@@ -301,7 +301,10 @@ def undo_decided(snapshot: Snapshot, rollback: Instant, plan: RollbackPlan, owne
         plan: what it is to do.
         owner: identity of the writer that carries it out.
     """
-    storage, action = snapshot.storage, Action(plan.action)
+    storage = snapshot.storage
+    # plans of earlier versions name a clustering as its completed file does: its pending files stayed, and its end
+    action = snapshot.timeline.pending_action(plan.instant_time, Action(plan.action))
+    plan = replace(plan, action=action.value)
     if action is Action.COMPACTION:
         plan = _end_compaction(snapshot.table, plan, owner)
     done = snapshot.timeline.completed_file(plan.instant_time, action)
@@ -313,9 +316,20 @@ def undo_decided(snapshot: Snapshot, rollback: Instant, plan: RollbackPlan, owne
     if end is None or end.is_commit:  # also a foreign rollback of a commit that was decided and not yet carried out
         undone = _batch_of(snapshot.commits.decode(done, data) if data else end.metadata if end is not None else None)
         overrule_end(storage, EndRecord(plan.instant_time, action, ROLLBACK, owner, undone=undone))
+    if action in (Action.CLUSTERING, Action.REPLACE_COMMIT):  # a conversion renames the files, and not the record
+        _overrule_other(storage, plan.instant_time, action, owner)
     if data is not None:
         delete_instant_file(storage, done)
     execute_rollback(snapshot.table, rollback, plan, owner)
+
+
+def _overrule_other(storage: Storage, time: str, action: Action, owner: str) -> None:
+    """Overrules the end record of a clustering under its other name, where there is one."""
+    other = Action.REPLACE_COMMIT if action is Action.CLUSTERING else Action.CLUSTERING
+    with suppress(CorruptFileError):
+        found = find_end(storage, time, other)
+        if found is not None and found.is_commit:
+            overrule_end(storage, EndRecord(time, other, ROLLBACK, owner))
 
 
 def _end_compaction(table: HudiTable, plan: RollbackPlan, owner: str) -> RollbackPlan:

@@ -38,6 +38,12 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
         return
     if timeline.contains(timeline.completed_file(time, Action.SAVEPOINT)):
         raise InvalidConfigError(f"a savepoint holds {time}: delete the savepoint first; nothing was undone")
+    is_last = all(write.time == time for write in timeline.completed_writes)
+    if is_last and any(table.archived_timeline.read_files()):
+        raise InvalidConfigError(
+            f"{time} cannot be rolled back: it is the last commit that is not archived, and without one readers would "
+            "see no row of the archived commits; write the rows as they should be; nothing was undone"
+        )
     cleans = timeline.pending_of(Action.CLEAN)
     if cleans:
         raise ActionPendingError(

@@ -42,8 +42,8 @@ def undo_commit(snapshot: Snapshot, time: str, action: Action, lease: Lease, *, 
         InvalidConfigError, CommitConflictError: a file that readers need afterwards was cleaned, or is about to be, or
             the table was taken over; nothing was undone.
     """
-    if any(file.time == time and file.action is Action.COMPACTION for file in snapshot.timeline.files):
-        action = Action.COMPACTION  # completed, it is on the timeline as a commit
+    # completed, a compaction is on the timeline as a commit, and a clustering as a replace commit
+    action = snapshot.timeline.pending_action(time, action)
     rollback = next((i for i in snapshot.timeline.pending_of(Action.ROLLBACK) if _undoes(snapshot, i, time)), None)
     if rollback is None and snapshot.timeline.find(time, action) is None:
         return  # undone before a crash

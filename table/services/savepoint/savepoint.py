@@ -18,8 +18,8 @@ from table.timeline.active_timeline import (
     read_instant,
 )
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from table.timeline.kept_from import find_kept_from
 from table.timeline.layout import name_instant
-from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.savepoint import SavepointMetadata, decode_savepoint, encode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import load_cleaned
@@ -187,11 +187,10 @@ def find_missing_file(table: HudiTable, files: Mapping[str, tuple[str, ...]]) ->
 
 
 def _check_not_cleaned(snapshot: Snapshot, chosen: Instant) -> None:
-    cleans = snapshot.timeline.completed_of(Action.CLEAN)
-    if not cleans:
+    found = find_kept_from(snapshot.storage, snapshot.timeline)
+    if found is None:
         return
-    plan = decode_clean_metadata(read_instant(snapshot.storage, cleans[-1]), cleans[-1].file_name).plan
-    bound = plan.earliest[0] if plan.earliest else snapshot.timeline.writes_by_time[-1].time
+    bound = min(found, snapshot.timeline.writes_by_time[-1].time)
     if chosen.time < bound:
         raise InvalidConfigError(
             f"files of {chosen.time} may have been cleaned: a savepoint can be made of {bound} and later commits"

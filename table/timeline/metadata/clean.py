@@ -10,6 +10,7 @@ from table.timeline.metadata.places import partition_of
 SAVEPOINTED_KEY = "savepointed_timestamps"
 LEFT_KEY = "hudistream.left"
 EMPTIED_KEY = "hudistream.emptied"
+KEPT_KEY = "hudistream.kept.from"
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class CleanPlan:
         savepoints: savepointed commits whose files it keeps.
         left: partition paths with files that are still too young to delete; the next clean looks at them again.
         emptied: partition paths without remaining files; a writer removes their folders between two batches.
+        kept_from: the first commit whose files no clean up to this one was allowed to delete; "" where it is not said.
     """
 
     policy: str
@@ -35,6 +37,15 @@ class CleanPlan:
     savepoints: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     emptied: tuple[str, ...] = ()
+    kept_from: str = ""
+
+    @property
+    def bound(self) -> str:
+        """The first commit whose files this clean was not allowed to delete, nor those before it as far as it says.
+
+        A policy that counts versions keeps what is there when the clean is planned. "" where nothing is said.
+        """
+        return max(self.earliest[0] if self.earliest is not None else self.last_commit, self.kept_from)
 
     @property
     def file_count(self) -> int:
@@ -88,7 +99,7 @@ def _extra(plan: CleanPlan) -> dict[str, str]:
     for key, paths in ((LEFT_KEY, plan.left), (EMPTIED_KEY, plan.emptied)):
         if paths:
             extra[key] = json.dumps(paths)
-    return extra
+    return extra | ({KEPT_KEY: plan.kept_from} if plan.kept_from else {})
 
 
 def _savepoints(extra: Mapping[str, str] | None) -> tuple[str, ...]:
@@ -132,6 +143,7 @@ def decode_clean_plan(data: bytes, file: str = "") -> CleanPlan:
             _savepoints(record.get("extraMetadata")),
             _paths(record.get("extraMetadata"), LEFT_KEY),
             _paths(record.get("extraMetadata"), EMPTIED_KEY),
+            (record.get("extraMetadata") or {}).get(KEPT_KEY, ""),
         )
 
 
@@ -187,6 +199,7 @@ def decode_clean_metadata(data: bytes, file: str = "") -> CleanMetadata:
             savepoints=_savepoints(record.get("extraMetadata")),
             left=_paths(record.get("extraMetadata"), LEFT_KEY),
             emptied=_paths(record.get("extraMetadata"), EMPTIED_KEY),
+            kept_from=(record.get("extraMetadata") or {}).get(KEPT_KEY, ""),
         )
         return CleanMetadata(
             text_of(record["startCleanTime"]),

@@ -22,7 +22,7 @@ from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.keep import drop_indexes
 from table.metadata_table.make import WantedIndexes, make_lists
 from table.metadata_table.make_record_index import GroupKeys
-from table.options.agreement import check_options_agree, new_table_config
+from table.options.agreement import check_buckets, check_options_agree, new_table_config
 from table.options.choices import TableCreation, TableType
 from table.options.write_options import WriteOptions
 from table.scan.read_slice import SliceContext
@@ -94,6 +94,7 @@ class TableOpener:
     @staticmethod
     def _check(options: WriteOptions, config: TableConfig) -> None:
         check_options_agree(options, config)
+        check_buckets(options, config)
         check_can_write(_as_settled(config, options))
         plan_changes(options, config)
 

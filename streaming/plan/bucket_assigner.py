@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from zlib import crc32
 
+from table.index.bucket import is_of_bucket
 from table.view.file_group import BaseFile
 from table.write.context import Bucket, BucketType
 
@@ -49,9 +50,13 @@ class AssignRules:
 
 
 def find_small_files(files: Iterable[BaseFile], rules: AssignRules) -> tuple[BaseFile, ...]:
-    """The files of a partition path that are small, smallest first (WriteProfile.smallFilesProfile)."""
+    """The files of a partition path that are small, smallest first (WriteProfile.smallFilesProfile).
+
+    Files of buckets take no rows by their size: a writer with the bucket index would not find these.
+    """
     limit = rules.small_file_limit_bytes
-    small = (file for file in files if 0 < file.size_bytes < limit and rules.owns(file.file_id))
+    owned = (file for file in files if rules.owns(file.file_id) and not is_of_bucket(file.file_id))
+    small = (file for file in owned if 0 < file.size_bytes < limit)
     return tuple(sorted(small, key=lambda file: (file.size_bytes, file.file_id)))
 
 

@@ -79,7 +79,7 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
         drops_known=drops_known,
         adds_only=not operation.looks_for_keys and not drops_known and options.duplicates.allow_on_insert,
         moves=index.updates_partition_path,
-        buckets=_checked_buckets(options, config) if in_buckets else 0,
+        buckets=options.index.buckets if in_buckets else 0,
         bucket_fields=_bucket_fields(options, config) if in_buckets else (),
         cache_bytes=index.cache_bytes,
         to_logs=is_merge_on_read,
@@ -104,16 +104,6 @@ def _check_log_rules(options: WriteOptions) -> None:
             "hoodie.datasource.write.insert.drop.duplicates=true with hoodie.index.type=BUCKET is not supported on "
             "merge-on-read tables: keys may be in log files; use another index, or upsert"
         )
-
-
-def _checked_buckets(options: WriteOptions, config: TableConfig) -> int:
-    stored = config.extra.get("hoodie.bucket.index.num.buckets")
-    if stored is not None and stored != str(options.index.buckets):
-        raise InvalidConfigError(
-            f"hoodie.bucket.index.num.buckets={options.index.buckets} contradicts the table, which has {stored}: the "
-            "number of buckets is fixed when a table is made"
-        )
-    return options.index.buckets
 
 
 def _bucket_fields(options: WriteOptions, config: TableConfig) -> tuple[str, ...]:

@@ -16,13 +16,10 @@ from streaming.plan.task_plan import TaskPlan
 from streaming.task.slice_reading import reading_of
 from table.errors import UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
-from table.index.bucket import bucket_of_file_id
+from table.index.bucket import is_of_bucket
 from table.scan.merge_slice import merge_slice
 from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import FileGroup, FileSlice
-
-# one in 43 random file ids begins with eight digits, and one in 65,536 with a number below this limit
-MOST_BUCKETS = 2**16
 
 
 def refuse_log_only_keys(plan: TaskPlan, groups: Iterable[FileGroup]) -> None:
@@ -38,9 +35,7 @@ def refuse_log_only_keys(plan: TaskPlan, groups: Iterable[FileGroup]) -> None:
     """
     joins_logs = plan.logs is not None and plan.logs.joins_logs
     for group in groups:
-        number = bucket_of_file_id(group.file_id)
-        is_of_bucket = number is not None and number < MOST_BUCKETS
-        is_suspect = (is_of_bucket or joins_logs) and not plan.looks_into_logs
+        is_suspect = (is_of_bucket(group.file_id) or joins_logs) and not plan.looks_into_logs
         if not group.log_files or (group.latest_base_file is not None and not is_suspect):
             continue
         key = _find_key(plan, group.merged_slice)

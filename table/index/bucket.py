@@ -11,6 +11,8 @@ from table.files.java_hash import java_hash, java_hashes
 
 _DIGITS = 8
 _MOST_BUCKETS = 100_000
+# one in 43 random file ids begins with eight digits, and one in 65,536 with a number below this limit
+_MOST_TAKEN_FOR_BUCKETS = 2**16
 
 
 def bucket_numbers(keys: pa.Array, buckets: int, hash_fields: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -26,6 +28,16 @@ def bucket_numbers(keys: pa.Array, buckets: int, hash_fields: Sequence[str]) -> 
     for position in np.flatnonzero(composite.to_numpy(zero_copy_only=False)).tolist():
         hashes[position] = _list_hash(hashed_parts(keys[position].as_py(), hash_fields))
     return (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % buckets
+
+
+def is_of_bucket(file_id: str) -> bool:
+    """Whether a file id looks like that of a bucket. Nothing else tells with which index a file group was written.
+
+    Args:
+        file_id: of a file group.
+    """
+    number = bucket_of_file_id(file_id)
+    return number is not None and number < _MOST_TAKEN_FOR_BUCKETS
 
 
 def hashed_parts(key: str, hash_fields: Sequence[str]) -> list[str | None]:

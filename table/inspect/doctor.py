@@ -17,7 +17,7 @@ from table.inspect.health_facts import Code, Health, Verdict
 from table.keys.keygen import doubled_by
 from table.metadata_table.index_definitions import load_statistics
 from table.metadata_table.statistics import agree_columns
-from table.options.agreement import check_options_agree, new_table_config
+from table.options.agreement import check_buckets, check_options_agree, new_table_config
 from table.options.choices import ConcurrencyMode, IndexType, TableType
 from table.options.write_options import WriteOptions
 from table.scan.stored_key import with_key_encoding
@@ -149,7 +149,7 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     if checked.metadata_indexes & STATISTICS:
         findings += _examine_statistics(table, options)
     if options is not None:
-        findings += _tried(lambda: check_options_agree(options, config), "the options agree with the table")
+        findings += _tried(lambda: _check_agreement(options, config), "the options agree with the table")
         findings += _examine_new_rows(options, config, indexes)
     if not table.storage.exists(PROPERTIES_FILE):
         findings.append(
@@ -197,6 +197,11 @@ def _examine_keys(snapshot: Snapshot) -> list[Finding]:
     except HudiError as error:
         return [Finding("stop", str(error))]
     return [Finding("ok", "Hudi spells record keys as here") if why is None else Finding("note", why)]
+
+
+def _check_agreement(options: WriteOptions, config: TableConfig) -> None:
+    check_options_agree(options, config)
+    check_buckets(options, config)
 
 
 def _tried(check: Any, fine: str) -> list[Finding]:

@@ -29,6 +29,10 @@ NULL_KEY, EMPTY_KEY = "__null__", "__empty__"
 ESCAPED_CHARACTERS = "".join(map(chr, range(1, 32))) + "\"#%'*/:=?\\\x7f{[]^"
 
 
+KINDS = "hudistream.partition.kinds"
+"""Property: the kind of each partition field, where the key generator is the custom one."""
+
+
 @dataclass(frozen=True)
 class KeyRules:
     """The columns and settings from which record keys and partition paths are made.
@@ -82,7 +86,8 @@ def build_key_expressions(
     Args:
         config: the table's properties.
         schema: the batch's columns (Arrow).
-        partition_kinds: for the custom key generator, ``SIMPLE`` or ``TIMESTAMP`` for each partition field.
+        partition_kinds: for the custom key generator, ``SIMPLE`` or ``TIMESTAMP`` for each partition field; none: those
+            of the table's properties.
         settings: ``hoodie.keygen.timebased.*`` of the user; without them the table's settings count.
 
     Raises:
@@ -118,6 +123,7 @@ def find_key_column(config: TableConfig, schema: pa.Schema) -> str | None:
 def _kinds_of(config: TableConfig, given: tuple[str, ...]) -> tuple[str, ...]:
     count = len(config.partition_fields)
     if config.keygen_type == "CUSTOM" and count:
+        given = given or tuple(filter(None, config.extra.get(KINDS, "").split(",")))
         if len(given) != count:
             raise InvalidConfigError(
                 "the table has the custom key generator: give the kind of each partition field, such as "

@@ -1,5 +1,6 @@
 """Options and the properties of a table: those of a new table, and whether both agree (pure)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from table.config.change_images import CDC_KEY, IMAGES_KEY
@@ -13,11 +14,15 @@ from table.config.table_config import (
     TableConfig,
 )
 from table.errors import InvalidConfigError
+from table.keys.keygen import KINDS
 from table.keys.option_words import in_words
-from table.keys.time_partition import parse_time_partition
+from table.keys.time_partition import PREFIX, parse_time_partition
 from table.options.choices import TableType
 from table.options.key_spelling import encoding_pair, new_encoding
+from table.options.operation import Operation
 from table.options.write_options import WriteOptions
+
+BUCKETS, HASHED = "hoodie.bucket.index.num.buckets", "hoodie.bucket.index.hash.field"
 
 
 def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
@@ -45,11 +50,12 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
     extra = {"hoodie.database.name": options.table.database} if options.table.database else {}
     if options.table.create_schema:
         extra["hoodie.table.create.schema"] = options.table.create_schema
-    if options.index.type.has_buckets:
-        extra["hoodie.bucket.index.num.buckets"] = str(
-            options.index.buckets
-        )  # no other property tells the number of buckets
-    if keygen == "TIMESTAMP":
+    if options.index.type.has_buckets:  # no other property tells where a key lies
+        extra[BUCKETS] = str(options.index.buckets)
+        extra[HASHED] = ",".join(options.index.bucket_hash_fields or keys)
+    if keygen == "CUSTOM":
+        extra[KINDS] = ",".join(options.keys.partition_kinds)
+    if keygen == "TIMESTAMP" or "TIMESTAMP" in options.keys.partition_kinds:
         parse_time_partition(dict(options.keys.timebased))
         extra |= dict(options.keys.timebased)  # as Hudi does: readers and other writers find them in the properties
     layout = LAYOUTS[version]
@@ -137,14 +143,71 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
         ("hoodie.archivelog.folder", archive_folder, config.archive_folder),
     )
     encoding = encoding_pair(config, value_only=options.keys.value_only)
+    ours_by_kind = _with_kinds(config.partition_fields, options.keys.partition_kinds)
+    by_kind = _with_kinds(config.partition_fields, config.extra.get(KINDS, "").split(","))
+    named = [("hoodie.datasource.write.partitionpath.field", ours_by_kind, by_kind)] if by_kind else []
     stored = [(key, value, config.extra[key]) for key, value in options.keys.timebased if key in config.extra]
-    for key, ours, theirs in (*pairs, encoding, *stored):
+    for key, ours, theirs in (*pairs, encoding, *named, *stored):
         if ours is not None and ours != theirs:
             raise InvalidConfigError(
                 f"{in_words(key, _shown(ours))} contradicts the table, which has {_shown(theirs) or 'none'} and cannot "
                 "change it: leave the option out, or write to another path"
             )
+    _check_times(options, config)
     _check_virtual_keys(options, config)
+
+
+def _with_kinds(fields: tuple[str, ...], kinds: Sequence[str]) -> tuple[str, ...] | None:
+    """Partition fields as the custom key generator names them; None where the kinds are not known."""
+    return tuple(f"{name}:{kind}" for name, kind in zip(fields, kinds, strict=True)) if any(kinds) else None
+
+
+def _check_times(options: WriteOptions, config: TableConfig) -> None:
+    """Refuses a setting that the table was made without, where its default makes other partition paths."""
+    if config.keygen_type != "TIMESTAMP" and "TIMESTAMP" not in config.extra.get(KINDS, ""):
+        return
+    held = {key: value for key, value in config.extra.items() if key.startswith(PREFIX)}
+    for key, value in options.keys.timebased:
+        if held and parse_time_partition({**held, key: value}) != parse_time_partition(held):
+            raise InvalidConfigError(
+                f"{key}={value} contradicts the table, which was made without it, so that its default counts: the same "
+                "time would lie in two partition paths; leave the option out, or write to another path"
+            )
+
+
+def check_buckets(options: WriteOptions, config: TableConfig) -> None:
+    """Refuses rows that would not lie where the bucket index of a table looks for them.
+
+    Args:
+        options: of the batch.
+        config: of the table.
+
+    Raises:
+        InvalidConfigError: names the option and the table's value.
+    """
+    stored, operation, index = config.extra.get(BUCKETS), options.effective_operation, options.index
+    if stored is None:
+        return
+    if not index.type.has_buckets:
+        if operation in (Operation.DELETE, Operation.DELETE_PARTITION):
+            return
+        raise InvalidConfigError(
+            f"hoodie.index.type={index.type} contradicts the table, whose rows lie in {stored} buckets: a writer with "
+            "the bucket index would not find the new ones, and would double their keys. Set hoodie.index.type=BUCKET "
+            f"and {BUCKETS}={stored}, or write to another path. If no writer uses the bucket index any more, remove "
+            f"{BUCKETS} from hoodie.properties"
+        )
+    if stored != str(index.buckets):
+        raise InvalidConfigError(
+            f"{BUCKETS}={index.buckets} contradicts the table, which has {stored}: the number of buckets is fixed when "
+            "a table is made"
+        )
+    hashed, theirs = index.bucket_hash_fields or config.record_key_fields, config.extra.get(HASHED)
+    if theirs is not None and {*hashed} != {*theirs.split(",")}:
+        raise InvalidConfigError(
+            f"{HASHED}={','.join(hashed)} contradicts the table, which hashes {theirs}: keys would be looked for in "
+            f"other buckets; set {HASHED}={theirs}, or write to another path"
+        )
 
 
 def _check_virtual_keys(options: WriteOptions, config: TableConfig) -> None:

@@ -277,7 +277,7 @@ MUTANTS = (
     ),
     Mutant(
         "an index that looks into base files doubles keys of log files", "streaming/task/log_only_keys.py",
-        "(is_of_bucket or joins_logs)", "is_of_bucket", (_KEYS_IN_LOGS,),
+        "(is_of_bucket(group.file_id) or joins_logs)", "is_of_bucket(group.file_id)", (_KEYS_IN_LOGS,),
     ),
     Mutant(
         "properties from before others' commits tell whether rows joined logs", "streaming/batch/begin_batch.py",

@@ -7,6 +7,7 @@ differently without harm, because file names contain the attempt.
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from streaming.plan.bucket_assigner import BucketAssigner, find_small_files, share_of_slot
@@ -25,7 +26,7 @@ from table.failures import failing_at
 from table.files.base.summary import BaseFileSummary
 from table.files.names import build_file_id
 from table.keys.keygen import NO_PARTITION_PATH, partition_path_problem
-from table.records.merge import last_of_each_run
+from table.records.merge import delete_flags, last_of_each_run
 from table.schema.avro_schema import RECORD_KEY
 from table.timeline.metadata.commit import WriteStat
 from table.write.base_file import write_all
@@ -126,6 +127,10 @@ class _Task:
         return last_of_each_run(rows.slice(0, len(rows) - 1), self._held.column(RECORD_KEY)[0].as_py())
 
     def _assign(self, rows: pa.Table) -> None:
+        deletes = delete_flags(rows, self._plan.context.merge)
+        if deletes.any():  # a record that deletes its key is no row (HoodieCreateHandle.doWrite)
+            self.report.deletes_unmatched += int(np.count_nonzero(deletes))
+            rows = rows.filter(pa.array(~deletes))
         if not len(rows):
             return
         if self._assigner is None:

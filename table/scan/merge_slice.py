@@ -99,10 +99,6 @@ def rules_of(config: TableConfig, schema: pa.Schema) -> MergeRules:
         raise UnsupportedTableError(
             "the table has hoodie.populate.meta.fields=false: records of log files are found by their meta columns"
         )
-    if DELETE_MARKER in schema.names and not pa.types.is_boolean(schema.field(DELETE_MARKER).type):
-        raise UnsupportedTableError(
-            f"the column {DELETE_MARKER!r} is {schema.field(DELETE_MARKER).type}: beside log files it is boolean"
-        )
     fields = config.ordering_fields if {*config.ordering_fields} <= {*schema.names} else ()
     return MergeRules(mode, fields, orders_deletes=True)
 

@@ -165,6 +165,8 @@ def evolve_schema(  # noqa: PLR0913 one parameter per rule; all but the first th
             resolve it.
     """
     check_batch_columns(batch)
+    if table is None or DELETE_MARKER not in table.names:
+        _check_marker(batch)
     if table is None:
         untyped = [found for field in batch for found in find_untyped(field.type, field.name)]
         if untyped and _has_rows(batch):
@@ -180,6 +182,16 @@ def evolve_schema(  # noqa: PLR0913 one parameter per rule; all but the first th
             f"the columns of batch and table differ (hudistream.schema.mode={mode}): {'; '.join(differences.found)}"
         )
     return pa.schema(columns)
+
+
+def _check_marker(batch: pa.Schema) -> None:
+    """Refuses a new column that would look like a delete marker, and delete nothing."""
+    kind = batch.field(DELETE_MARKER).type if DELETE_MARKER in batch.names else pa.null()
+    if not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        raise SchemaMismatchError(
+            f"the column {DELETE_MARKER!r} is {kind}, and must be boolean: a record in which it is true deletes the "
+            "row of its key, and other values would delete nothing; cast it to boolean before the sink"
+        )
 
 
 def _has_rows(batch: pa.Schema) -> bool:

@@ -27,6 +27,7 @@ from table.files.log.few_records import FEW_ROWS, FewRecords, is_plain
 from table.files.log.framing import Header, LogBlock
 from table.schema.avro_schema import from_avro, relaxed
 
+_NESTED = ("fields", "items", "values", "type")  # keys of an Avro schema that hold schemas
 _VERSIONS = (1, 2, 3)
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 2 * 1024 * 1024
@@ -181,11 +182,25 @@ def _batches(starts: Longs, ends: Longs) -> Iterator[tuple[int, int]]:
 
 
 def _one_by_one(data: Bytes, avro: Any, starts: Longs, ends: Longs, schema: pa.Schema) -> pa.Table:
-    """Decodes records one by one: with very long lists that is faster than decoding by field (`LongListError`)."""
-    parsed = fastavro.parse_schema(avro, named_schemas={})
+    """Decodes records one by one: with very long lists that is faster than decoding by field (`LongListError`).
+
+    Dates and times stay the numbers that are stored: Python's end at the year 9999.
+    """
+    parsed = fastavro.parse_schema(_with_numbers(avro), named_schemas={})
     places = zip(starts.tolist(), ends.tolist(), strict=True)
     records = [fastavro.schemaless_reader(io.BytesIO(data[start:end].data), parsed, None) for start, end in places]
     return pa.Table.from_pylist(records, schema)
+
+
+def _with_numbers(avro: Any) -> Any:
+    """An Avro schema whose dates and times are plain numbers, at every depth."""
+    if isinstance(avro, list):
+        return [_with_numbers(one) for one in avro]
+    if not isinstance(avro, Mapping):
+        return avro
+    is_time = str(avro.get("logicalType", "")).startswith(("date", "time-", "timestamp-", "local-timestamp-"))
+    kept = {key: value for key, value in avro.items() if not (is_time and key == "logicalType")}
+    return {key: _with_numbers(value) if key in _NESTED else value for key, value in kept.items()}
 
 
 def _check_version(version: int) -> None:

@@ -16,7 +16,7 @@ from tiers import examples
 
 from table import CorruptFileError
 from table.files.log import avro_columns
-from table.files.log.avro_data import encode_avro_content, read_avro_rows
+from table.files.log.avro_data import encode_avro_content, encode_avro_runs, joined_runs, read_avro_rows
 from table.files.log.framing import BlockType, Header, LogBlock
 from table.schema.avro_schema import from_avro, relaxed, to_avro
 
@@ -126,6 +126,25 @@ def test_long_lists_are_decoded_one_record_at_a_time(monkeypatch):
     records = [{"map": None, "list": [{"x": number, "y": None}] * number, "large": number} for number in range(9)]
     block = block_of(to_avro(SCHEMA, "t"), [dict.fromkeys(SCHEMA.names) | record for record in records])
     assert decode(block, ["list", "large"]).to_pylist() == [{"large": r["large"], "list": r["list"]} for r in records]
+
+
+def test_beside_long_lists_dates_and_times_reach_from_end_to_end(monkeypatch):
+    """Python's dates end at the year 9999, and the stored numbers do not."""
+    monkeypatch.setattr(avro_columns, "MOST_ITEMS", 3)
+    moments = pa.array([-(2**63), 2**63 - 1, None], pa.int64())
+    days = pa.array([-(2**31), 2**31 - 1, 0], pa.int32())
+    columns = {
+        "when": moments.cast(pa.timestamp("us", "UTC")),
+        "local": moments.cast(pa.timestamp("us")),
+        "day": days.cast(pa.date32()),
+        "many": pa.array([[1] * 9, [2], None], pa.list_(pa.int64())),
+        "inner": pa.array([[253402300800000000], [0] * 9, None], pa.list_(pa.timestamp("us", "UTC"))),
+    }
+    table = pa.table(columns)
+    text = json.dumps(to_avro(table.schema, "t"))
+    [(_, run)] = encode_avro_runs(text, table)
+    block = LogBlock(BlockType.AVRO_DATA, {Header.SCHEMA: text}, joined_runs([(len(table), run)]))
+    assert decode(block, table.column_names).cast(table.schema).equals(table)
 
 
 def sized(record):

@@ -160,10 +160,16 @@ class Snapshot:
         late = self.commits.late_writes.find(self.table.archived_timeline, self.timeline)
         return replace(committed, completions={**late, **committed.completions}) if late else committed
 
-    def load_schema(self) -> pa.Schema | None:
-        """The table's columns without meta columns (Arrow), or None when nothing was written yet."""
+    def load_schema(self, until: str | None = None) -> pa.Schema | None:
+        """The table's columns without meta columns (Arrow), or None when nothing was written yet.
+
+        Args:
+            until: as the writes that were requested up to this time left them; None: all visible ones.
+        """
         of_service = ""
         for instant in reversed(self.timeline.completed_writes):
+            if until is not None and instant.time > until:
+                continue
             metadata = self.commits.read_outline(instant)
             text = metadata.extra.get("schema")
             if text and metadata.operation not in SERVICE_OPERATIONS:

@@ -29,7 +29,15 @@ class Rewriting:
     schema: str
 
     @classmethod
-    def of(cls, snapshot: Snapshot, instant_time: str, base_file: BaseFileSettings, verb: str) -> "Rewriting":
+    def of(
+        cls,
+        snapshot: Snapshot,
+        instant_time: str,
+        base_file: BaseFileSettings,
+        verb: str,
+        *,
+        as_requested: bool = False,
+    ) -> "Rewriting":
         """What a commit of the table needs.
 
         Args:
@@ -37,11 +45,14 @@ class Rewriting:
             instant_time: of the commit.
             base_file: how base files are encoded.
             verb: what is done to the table, for the error, such as ``compacted``.
+            as_requested: rows keep the types of the time at which the commit was requested: earlier snapshots, and a
+                restore, show them with these.
 
         Raises:
             UnsupportedTableError: the table has no schema.
         """
-        config, schema = snapshot.config, snapshot.load_schema()
+        config, schema = snapshot.config, snapshot.load_schema(instant_time) if as_requested else None
+        schema = schema or snapshot.load_schema()
         if schema is None:
             raise UnsupportedTableError(f"the table {config.name!r} has no schema: it cannot be {verb}")
         stored = with_meta_columns(schema)

@@ -152,7 +152,7 @@ def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings, ru
     storage, snapshot = table.storage, Snapshot.load(table)
     request = pending.at(State.REQUESTED)
     plan = decode_compaction_plan(read_instant(storage, request), request.file_name)
-    rewriting = Rewriting.of(snapshot, pending.time, base_file, "compacted")
+    rewriting = Rewriting.of(snapshot, pending.time, base_file, "compacted", as_requested=True)
     gone = check_inputs(snapshot, {(one.partition_path, one.file_id) for one in plan.operations})
     operations = tuple(one.without(gone) for one in plan.operations)
     storage.open_staging(pending.time)

@@ -32,6 +32,7 @@ Where = Any  # pc.Expression | Sequence[tuple] | Sequence[Sequence[tuple]]
 
 _COMPARED = {"=": eq, "==": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge}
 _OPERATORS = (*_COMPARED, "in", "not in")
+_EQUAL = ("=", "==", "!=")
 _NOWHERE = LocalFileSystem()  # fragments need a file system; it is never used
 _TEXTS = re.compile(r'"(?:[^"\\]|\\.)*"')
 _EQUALS_TEXT = re.compile(r'\((?P<name>[^()"]+) == (?P<text>"(?:[^"\\]|\\.)*"|-?\d+)\)')
@@ -204,8 +205,9 @@ def _typed(term: tuple[str, str, Any], schema: pa.Schema, zone: str) -> tuple[st
     if operator not in ("in", "not in"):
         if _is_null(value):
             return nothing
-        if pa.types.is_integer(kind) and isinstance(value, int | float) and not isinstance(value, bool):
-            return name, *_of_integers(operator, value, kind)
+        value = _plain(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            operator, value = _of_number(operator, value, kind)
         return name, operator, _value(value, kind, term, zone)
     if isinstance(value, str | Iterator) or not isinstance(value, Iterable):  # an iterator would serve one look alone
         raise InvalidConfigError(f"where={term!r}: {operator!r} takes a list of values")
@@ -241,12 +243,52 @@ def _is_beyond(value: Any, kind: pa.DataType) -> bool:
     return not least <= value <= greatest
 
 
+def _of_number(operator: str, value: float, kind: pa.DataType) -> tuple[str, Any]:
+    """Operator and value of an equivalent comparison with a column of numbers, which Arrow evaluates exactly."""
+    if pa.types.is_integer(kind):
+        return _of_integers(operator, value, kind)
+    if pa.types.is_floating(kind) and isinstance(value, int):
+        return _of_floats(operator, value, kind)
+    return operator, value
+
+
 def _of_integers(operator: str, value: float, kind: pa.DataType) -> tuple[str, Any]:
-    """Operator and value of an equivalent comparison with a column of integers, which Arrow evaluates exactly."""
+    """As `_of_number`, with a column of integers."""
+    if isinstance(value, float) and math.isfinite(value) and not value.is_integer() and operator in _EQUAL:
+        return ("in", pa.array([], kind)) if operator != "!=" else (">=", _ends_of(kind)[0])
     if not _is_beyond(value, kind):
         return operator, _whole(operator, value) if isinstance(value, float) else value
     holds = {"<": value > 0, "<=": value > 0, ">": value < 0, ">=": value < 0, "!=": True}  # NaN: neither
     return (">=", _ends_of(kind)[0]) if holds.get(operator, False) else ("in", pa.array([], kind))
+
+
+def _of_floats(operator: str, value: int, kind: pa.DataType) -> tuple[str, Any]:
+    """As `_of_number`, with a column of floats, which may not have the whole number."""
+    exact = exact_values(value, kind)
+    if exact:
+        return operator, exact[0]
+    if operator in _EQUAL:
+        return ("not in", pa.array([None], kind)) if operator == "!=" else ("in", pa.array([], kind))
+    return ">" if operator in (">", ">=") else "<=", _next_below(value, kind)
+
+
+def _next_below(value: int, kind: pa.DataType) -> float:
+    """The greatest float of a type that is less than a whole number."""
+    try:
+        near = float(value)
+    except OverflowError:
+        near = math.inf if value > 0 else -math.inf
+    with np.errstate(over="ignore"):
+        found = np.float32(near) if kind == pa.float32() else np.float64(near)
+    return float(found if float(found) < value else np.nextafter(found, found.dtype.type(-math.inf)))
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy or Arrow as a Python number: these compare exactly."""
+    if isinstance(value, np.integer | np.floating | np.bool_):
+        return value.item()
+    is_number = isinstance(value, pa.Scalar) and (pa.types.is_primitive(value.type) or pa.types.is_decimal(value.type))
+    return value.as_py() if is_number and not pa.types.is_temporal(value.type) else value
 
 
 def _whole(operator: str, value: float) -> int | float:
@@ -262,6 +304,9 @@ def _value(value: Any, kind: pa.DataType, term: object, zone: str) -> Any:
         return _moment(value, kind, term, zone)
     if pa.types.is_decimal(kind):
         return _decimal(value, kind, term)
+    if pa.types.is_date(kind) and isinstance(value, np.datetime64):
+        day = value.astype("datetime64[D]")
+        return day.item() if day == value else value
     if not isinstance(value, str) or not (pa.types.is_temporal(kind) or pa.types.is_primitive(kind)):
         return value
     try:

@@ -1,5 +1,6 @@
 import datetime
 from decimal import Decimal
+from operator import eq, ge, gt, le, lt, ne
 
 import numpy as np
 import pyarrow as pa
@@ -102,3 +103,58 @@ def test_what_cannot_be_compared_is_refused_before_a_file_is_read(where, text):
 
 def test_a_text_that_looks_like_a_place_is_a_text():
     assert parse_where(pc.field("id") == 'FieldPath(0) "', SCHEMA).columns >= {"id"}
+
+
+NUMBERS = [
+    0,
+    1,
+    -5,
+    2**24,
+    2**24 + 1,
+    2**31 - 1,
+    -(2**31),
+    2**53,
+    2**53 + 1,
+    2**63 - 1,
+    -(2**63),
+    2**63,
+    -(2**70),
+    10**400,
+]
+FLOATS = [0.1, 1.5, -0.5, 2.0**24, 2.0**53, 1e300, -1e300, float("inf"), -float("inf"), float("nan")]
+WAYS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+def columns_of(kind):
+    if pa.types.is_integer(kind):
+        least, most = -(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1
+        return [value for value in NUMBERS if least <= value <= most]
+    whole = [float(value) for value in NUMBERS[:-1]]
+    return [value.as_py() for value in pa.array([*whole, *FLOATS], pa.float64()).cast(kind, safe=False)]
+
+
+@pytest.mark.parametrize("operator", WAYS)
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.float32(), pa.float64()])
+def test_numbers_are_compared_exactly_whatever_their_types(kind, operator):
+    """Python compares whole numbers and floats exactly."""
+    held = columns_of(kind)
+    table = pa.table({"n": pa.array([*held, None], kind), "at": range(len(held) + 1)})
+    numbers = [*NUMBERS, *FLOATS, *map(np.float64, FLOATS), np.float32(0.1), np.int64(2**53 + 1), pa.scalar(1)]
+    for value in numbers:
+        predicate = parse_where([("n", operator, value)], table.schema)
+        found = table.filter(predicate.expression)["at"].to_pylist()
+        plain = value.as_py() if isinstance(value, pa.Scalar) else value.item() if hasattr(value, "item") else value
+        assert found == [at for at, one in enumerate(held) if WAYS[operator](one, plain)], value
+
+
+@pytest.mark.parametrize("value", [np.int64(1), pa.scalar(1), np.int8(1), Decimal(1), "1", 1])
+@pytest.mark.parametrize("kind", [pa.decimal128(10, 2), pa.decimal128(38, 10)])
+def test_decimals_are_compared_to_whole_numbers_of_every_kind(kind, value):
+    table = pa.table({"n": pa.array([Decimal(0), Decimal(1), None], kind)})
+    assert table.filter(parse_where([("n", "=", value)], table.schema).expression).num_rows == 1
+
+
+def test_a_day_of_numpy_is_a_date():
+    table = pa.table({"d": pa.array([DAY, None])})
+    for where in (("d", "=", np.datetime64("2024-01-01")), ("d", "in", [np.datetime64("2024-01-01T00:00")])):
+        assert table.filter(parse_where([where], table.schema).expression).num_rows == 1

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from table.columns.cast import cast_column
 from table.errors import CorruptFileError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.keys.search import KeyCount, count_keys, missing_key_columns
@@ -38,11 +39,11 @@ def read_bad_rows(
         replayed: whether rows that were replayed are among them.
 
     Returns:
-        The columns of the rows as they came, and of each row: ``_hudistream_reason`` (string): why it cannot be
-        stored. ``_hudistream_batch_id`` (int64), ``_hudistream_sink`` (string), ``_hudistream_time`` (timestamp[us,
-        UTC]): the batch that it came with. ``_hudistream_file`` (string) and ``_hudistream_row`` (int64): its place,
-        by which `replay` knows it. ``_hudistream_replayed`` (bool). No rows and no columns of the table where nothing
-        was put aside.
+        The columns of the rows as they came; text where the types of a column have none in common. Of each row
+        ``_hudistream_reason`` (string): why it cannot be stored. ``_hudistream_batch_id`` (int64),
+        ``_hudistream_sink`` (string), ``_hudistream_time`` (timestamp[us, UTC]): the batch that it came with.
+        ``_hudistream_file`` (string) and ``_hudistream_row`` (int64): its place, by which `replay` knows it.
+        ``_hudistream_replayed`` (bool). No rows and no columns of the table where nothing was put aside.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -56,8 +57,34 @@ def read_bad_rows(
     if not found:
         columns = [(REASON, pa.string()), (FILE, pa.string()), (ROW, pa.int64()), (REPLAYED, pa.bool_())]
         return pa.schema(columns).empty_table()
-    rows = pa.concat_tables(found, promote_options="permissive")
+    rows = _joined(found)
     return rows if replayed else rows.filter(pc.invert(rows.column(REPLAYED)))
+
+
+def _joined(found: list[pa.Table]) -> pa.Table:
+    """All rows as one table. Columns that came with types that have none in common become text."""
+    names = list(dict.fromkeys(name for rows in found for name in rows.column_names))
+    kinds = {name: {rows.schema.field(name).type for rows in found if name in rows.column_names} for name in names}
+    for name in (name for name in names if len(kinds[name]) > 1):
+        try:
+            pa.concat_tables(
+                [rows.select([name]) for rows in found if name in rows.column_names], promote_options="permissive"
+            )
+        except pa.ArrowException:
+            found = [_with_text(rows, name) for rows in found]
+    return pa.concat_tables(found, promote_options="permissive")
+
+
+def _with_text(rows: pa.Table, name: str) -> pa.Table:
+    at = rows.schema.get_field_index(name)
+    if at < 0:
+        return rows
+    column = rows.column(at)
+    try:
+        text = cast_column(column, pa.string())
+    except pa.ArrowException:  # nested values, or bytes that are no text
+        text = pa.chunked_array([[None if one is None else repr(one) for one in column.to_pylist()]], pa.string())
+    return rows.set_column(at, name, text)
 
 
 def open_bad_rows(

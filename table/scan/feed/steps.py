@@ -158,19 +158,22 @@ def _check_whole(snapshot: Snapshot, asked: str) -> None:
 def _check_not_undone(snapshot: Snapshot, since: str, asked: str) -> None:
     """Refuses a start after which a commit was undone that was visible there.
 
-    Where the start is the time of a commit that is still there, everything that was visible with it is: commits are
-    undone newest first.
+    Where the start is the time of a commit that is still there, everything that was visible with it is: rollbacks undo
+    the newest commit first. A restore undoes what was requested after the savepoint: among commits that are ordered by
+    their completion, one that was completed earlier.
     """
     timeline = snapshot.timeline
     seen = timeline.visible_times.values()
-    if since in seen:
+    is_there = since in seen
+    if is_there and not snapshot.layout.completes_in_order:
         return
+    undoing = (Action.RESTORE,) if is_there else (Action.ROLLBACK, Action.RESTORE)
     for instant in timeline:
-        if instant.action not in (Action.ROLLBACK, Action.RESTORE) or instant.time <= since:
+        if instant.action not in undoing or instant.time <= since:
             continue
         undone = [time for time in load_undone_times(snapshot, instant) if time <= since]
         if undone:
-            last = max((time for time in seen if time <= since), default=EARLIEST)
+            last = max((time for time in seen if time < min(undone)), default=EARLIEST)
             raise InvalidConfigError(
                 f"{asked}: the {instant.action.value} {instant.time} undid {_named(undone)}, which a reader of that "
                 f"time may have seen, and a change feed does not take it back: give since={last!r} if you have read no "

@@ -11,7 +11,7 @@ import pytest
 from engine import OPTIONS, SCHEMA, Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 
-from hudistream import HudiTable
+from hudistream import HudiTable, read_bad_rows
 from streaming import ArrowSink, BatchSummary, HudiSink, NullShare, RowCount, Unique
 from streaming.plan.bucket_assigner import AssignRules, drop_costly
 from table import BatchRefusedError, InvalidConfigError, InvalidRecordError, TaskFailedError, read_table
@@ -349,3 +349,21 @@ def test_a_sink_warns_once_about_an_ordering_column_with_such_values(tmp_path, l
         sink.write(ordered_by(kind, "5"))
     sink.stop()
     assert [one["column"] for one in logs if one["event"] == "ordering_by_long_decimal"] == ["ts"] * told
+
+
+@pytest.mark.parametrize(("narrow", "wide", "shown"), [
+    ((pa.int64(), 2**53 + 1), (pa.float64(), 1.5), ["9007199254740993", "1.5"]),
+    ((pa.int64(), 7), (pa.string(), "x"), ["7", "x"]),
+    ((pa.int64(), 7), (pa.float64(), 1.5), [7.0, 1.5]),
+    ((pa.int32(), 7), (pa.int64(), 2**40), [7, 2**40]),
+    ((pa.list_(pa.int64()), [7]), (pa.string(), "x"), ["[7]", "x"]),
+    ((pa.binary(), b"\xff"), (pa.int64(), 1), ["b'\\xff'", "1"]),
+])  # fmt: skip
+def test_rows_that_were_put_aside_with_other_types_are_read_together(tmp_path, narrow, wide, shown):
+    """A column was widened, or two tables put their bad rows into one folder."""
+    folder = {"hudistream.bad.rows.path": str(tmp_path / "aside"), "hudistream.bad.rows": "quarantine"}
+    for name, (kind, value) in (("one", narrow), ("two", wide)):
+        with ArrowSink(str(tmp_path / name), folder, key="id") as sink:
+            sink.write(pa.table({"id": ["a", None], "n": pa.array([value, value], kind)}))
+    found = read_bad_rows(str(tmp_path / "one"), folder=folder["hudistream.bad.rows.path"])
+    assert found["n"].to_pylist() == shown

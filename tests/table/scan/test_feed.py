@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import re
 from collections import Counter
 from itertools import pairwise
 
@@ -403,6 +404,30 @@ def test_commits_that_were_undone_behind_a_reader_are_named(tmp_path, version):
     table.restore_to_savepoint(savepoint)
     with pytest.raises(InvalidConfigError, match=f"the restore .* undid the commit {later}"):
         table.changes(seen, deletes=True).to_arrow()
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_restore_may_undo_what_was_completed_before_its_savepoint(tmp_path, version):
+    """A savepoint is of a commit, and restores go by the times of requests."""
+    path = str(tmp_path / "t")
+    several = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    form = {**form_of(version, "COPY_ON_WRITE"), **several}
+    put(path, form, rows([0], v="a"))
+
+    def put_beside(_batch):
+        put(path, form, rows([1], v="b"))
+
+    with ArrowSink(path, form, key="id", partition_by="p", order_by="ts", validators=[put_beside]) as sink:
+        slow = sink.write(rows([2], v="c")).instant_time
+    table = HudiTable.open(path)
+    seen, savepoint = table.newest_instant, table.create_savepoint(slow)
+    table.restore_to_savepoint(savepoint)
+    assert sorted(read_table(path)["id"].to_pylist()) == ["k0", "k2"]
+    with pytest.raises(InvalidConfigError, match="the restore .* undid the commit") as refused:
+        table.changes(seen, deletes=True).to_arrow()
+    kept = re.search("give since='([^']*)'", str(refused.value))[1]
+    assert kept < seen
+    assert (("i", "k2", "c") in short(table.changes(kept, deletes=True))) is (version != 6)
 
 
 def test_what_cannot_be_asked(tmp_path):

@@ -18,6 +18,7 @@ from streaming.plan.write_profile import (
     sent_files,
 )
 from table.columns.near_name import did_you_mean
+from table.columns.required_values import required_columns
 from table.config.merge_mode import MergeMode, mode_in_force
 from table.config.metadata_indexes import RECORD_INDEX
 from table.config.table_config import MERGER_VERSION, TableConfig
@@ -33,7 +34,7 @@ from table.options.groups import LogFileSettings
 from table.options.inserts import check_inserts_stay
 from table.options.write_options import WriteOptions
 from table.records.merge import MergeRules, can_order
-from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
+from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants
 from table.view.listing import Listing

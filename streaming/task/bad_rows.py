@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.columns.required_values import find_nulls
 from table.files.log.delete_block import find_too_long, may_be_too_long
 from table.schema.avro_schema import RECORD_KEY
 
@@ -49,7 +50,7 @@ def find_bad_rows(
         exempt: rows that are not checked; None: all are checked.
     """
     missing = [_mask(pc.equal(pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0), 0))]
-    missing += [_mask(pc.is_null(rows.column(name))) for name in required]
+    missing += [find_nulls(rows, name) for name in required]
     if not any(mask.any() for mask in missing):
         return
     lacks = np.column_stack(missing)

@@ -28,6 +28,7 @@ from streaming.task.moves import Ways, decide_ways
 from streaming.task.route_rows import encode_paths, slots_of
 from streaming.task.upsert import required_for_changes
 from table.columns.conform import conform
+from table.columns.required_values import find_nulls
 from table.columns.take import take_rows
 from table.columns.text_bytes import find_bad_text, made_readable
 from table.failures import failing_at
@@ -149,7 +150,7 @@ class _Tagger:
         good &= pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0).to_numpy() > 0
         good &= pc.is_null(rows.column(PROBLEM_COLUMN)).to_numpy()
         for name in required_for_changes(self._plan):
-            good &= pc.is_valid(rows.column(name)).to_numpy()
+            good &= ~find_nulls(rows, name)
         return good
 
     def _find_files(self, paths: Sequence[str]) -> Sequence[BaseFile]:

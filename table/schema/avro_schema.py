@@ -22,6 +22,7 @@ COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS 
     "_hoodie_file_name",
 )
 DELETE_MARKER = "_hoodie_is_deleted"  # a boolean; a row where it is true deletes its key
+META_PREFIX = "_hoodie_"  # of columns that are Hudi's own
 RESERVED_PREFIX = "_hudistream_"  # the sink's own columns in rows sent to tasks and in put-aside rows
 NO_ROWS = {b"hudistream.rows": b"0"}  # metadata of the schema of a batch that is known to have no rows
 MOST_LEVELS, MOST_PARQUET_LEVELS = 63, 98  # that Arrow's IPC, and its reader of Parquet, read
@@ -292,11 +293,24 @@ def check_batch_columns(batch: pa.Schema) -> None:
         if name.lower() in seen:
             raise SchemaMismatchError(f"the batch has the column {name!r} twice (in any case): rename one")
         seen.add(name.lower())
+    for field in batch:
+        _check_fields(field.type, field.name)
     if not batch.names:
         raise SchemaMismatchError("the batch has no columns")
     to_avro(typed(batch), "check")
     for field in batch:
         _check_nesting(field)
+
+
+def _check_fields(kind: pa.DataType, place: str) -> None:
+    """Refuses a struct with two fields of one name, at any depth: Avro has none."""
+    fields = [kind.field(at) for at in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    names = [field.name for field in fields]
+    twice = next((name for name in names if names.count(name) > 1), None) if pa.types.is_struct(kind) else None
+    if twice is not None:
+        raise SchemaMismatchError(f"the column {place!r} has the field {twice!r} twice: rename one")
+    for field in fields:
+        _check_fields(field.type, f"{place}.{field.name}")
 
 
 def _check_nesting(column: pa.Field) -> None:
@@ -320,8 +334,3 @@ def _levels(arrow: pa.DataType) -> tuple[int, int]:
         level, in_parquet = _levels(arrow.item_type)
         return 2 + level, 2 + in_parquet
     return 0, 0
-
-
-def required_columns(schema: pa.Schema) -> tuple[str, ...]:
-    """Columns that must not be null in the table."""
-    return tuple(field.name for field in schema if not field.nullable)

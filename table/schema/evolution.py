@@ -14,7 +14,7 @@ A column is also taken whose type is not the table's, if the table's type may ho
 and decimals and integers for decimals. Which values fit is seen where the rows are cast (`table.columns.cast`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from table.columns.cast import EXACT, is_coarser
 from table.errors import SchemaMismatchError
 from table.schema.avro_schema import (
     DELETE_MARKER,
+    META_PREFIX,
     NO_ROWS,
     check_batch_columns,
     find_untyped,
@@ -165,8 +166,7 @@ def evolve_schema(  # noqa: PLR0913 one parameter per rule; all but the first th
             resolve it.
     """
     check_batch_columns(batch)
-    if table is None or DELETE_MARKER not in table.names:
-        _check_marker(batch)
+    _check_new_names(batch, frozenset(table.names if table is not None else ()))
     if table is None:
         untyped = [found for field in batch for found in find_untyped(field.type, field.name)]
         if untyped and _has_rows(batch):
@@ -184,14 +184,21 @@ def evolve_schema(  # noqa: PLR0913 one parameter per rule; all but the first th
     return pa.schema(columns)
 
 
-def _check_marker(batch: pa.Schema) -> None:
-    """Refuses a new column that would look like a delete marker, and delete nothing."""
-    kind = batch.field(DELETE_MARKER).type if DELETE_MARKER in batch.names else pa.null()
-    if not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        raise SchemaMismatchError(
-            f"the column {DELETE_MARKER!r} is {kind}, and must be boolean: a record in which it is true deletes the "
-            "row of its key, and other values would delete nothing; cast it to boolean before the sink"
-        )
+def _check_new_names(batch: pa.Schema, known: Collection[str]) -> None:
+    """Refuses new columns that other engines would read otherwise, or that look like a delete marker and are none."""
+    for column in batch:
+        if column.name in known or not column.name.startswith(META_PREFIX):
+            continue
+        if column.name != DELETE_MARKER:
+            raise SchemaMismatchError(
+                f"the batch has the column {column.name!r}: names that begin with {META_PREFIX} are Hudi's own, except "
+                f"{DELETE_MARKER}; rename it"
+            )
+        if not (pa.types.is_boolean(column.type) or pa.types.is_null(column.type)):
+            raise SchemaMismatchError(
+                f"the column {DELETE_MARKER!r} is {column.type}, and must be boolean: a record in which it is true "
+                "deletes the row of its key, and other values would delete nothing; cast it to boolean before the sink"
+            )
 
 
 def _has_rows(batch: pa.Schema) -> bool:

@@ -443,3 +443,21 @@ def test_a_widening_rounds_where_two_integers_become_one_float(before, after):
         cast_column(pa.chunked_array([pa.array(pair).cast(before, safe=False)]), after).to_pylist() for pair in near
     ]
     assert rounds(before, after) == (before != F32 and any(low == high for low, high in became))
+
+
+@pytest.mark.parametrize("name", ["_hoodie_operation", "_hoodie_x"])
+def test_new_columns_with_names_of_hudi_are_refused(name):
+    batch = pa.schema([("id", pa.string()), (name, pa.string())])
+    for table in (None, batch.remove(1)):
+        with pytest.raises(SchemaMismatchError, match=f"the column '{name}': names that begin with _hoodie_"):
+            evolve_schema(batch, table)
+    assert evolve_schema(batch, batch).names == batch.names  # a table of another engine that has it goes on
+
+
+@pytest.mark.parametrize(("kind", "place"), [
+    (pa.struct([("a", pa.int64()), ("a", pa.string())]), "s"),
+    (pa.list_(pa.struct([("b", pa.struct([("a", pa.int64()), ("a", pa.int64())]))])), "s.*.b"),
+])  # fmt: skip
+def test_a_struct_with_two_fields_of_one_name_is_refused(kind, place):
+    with pytest.raises(SchemaMismatchError, match=f"the column '{place}' has the field 'a' twice"):
+        evolve_schema(pa.schema([("id", pa.string()), ("s", kind)]), None)

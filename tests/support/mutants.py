@@ -46,6 +46,7 @@ _PINNED, _STANDS_STILL = "table/scan/pinned.py", "tests/table/scan/test_reader_s
 _FIND_KEYS, _FOUND_KEYS = "table/metadata_table/find_keys.py", "tests/table/metadata_table/test_find_keys.py"
 _LOST_FILES = "tests/table/metadata_table/test_lost_files.py"
 _KEYS_IN_LOGS = "tests/streaming/task/test_keys_in_logs.py"
+_UNDONE_CLUSTERING = "tests/table/services/test_undone_clustering.py"
 _LOCK_FILE = "table/transaction/locks/filesystem_lock.py"
 _LOCKS = "tests/table/transaction/locks/test_filesystem_lock.py"
 MUTANTS = (
@@ -332,6 +333,48 @@ MUTANTS = (
         "statistics judge values that paths show", "table/scan/plan.py",
         "predicate.columns - columns_shown_by_path(table.config)", "predicate.columns",
         ("tests/table/scan/test_rows_of_other_folders.py",),
+    ),
+    Mutant(
+        "an undone clustering is found pending, and carried out again", "table/services/rollback/undo_commit.py",
+        "    action = snapshot.timeline.pending_action(time, action)\n", "", (_UNDONE_CLUSTERING,),
+    ),
+    Mutant(
+        "a clustering whose end record has its other name is carried out again", "table/services/rollback/rollback.py",
+        "    if action in (Action.CLUSTERING, Action.REPLACE_COMMIT):", "    if not action:", (_UNDONE_CLUSTERING,),
+    ),
+    Mutant(
+        "the last commit before an archive is rolled back", "table/services/rollback/undo_checks.py",
+        "if is_last and any(table.archived_timeline.read_files()):", "if False:",
+        ("tests/table/services/test_undone_last_commit.py",),
+    ),
+    Mutant(
+        "a table whose archive has commits counts as new", "table/references/strays.py",
+        "        if any(table.archived_timeline.read_files()):", "        if False:",
+        ("tests/table/services/test_undone_last_commit.py",),
+    ),
+    Mutant(
+        "time travel is bounded by the last clean alone", "table/timeline/kept_from.py",
+        "        if plan.kept_from:\n", "        if found:\n", ("tests/table/scan/test_as_of.py",),
+    ),
+    Mutant(
+        "a clean forgets the bound of those before it", "table/services/clean/judgement.py",
+        'kept_from=max(plan.bound, before or "")', "kept_from=plan.bound", ("tests/table/scan/test_as_of.py",),
+    ),
+    Mutant(
+        "another index adds rows to a table of buckets", "streaming/batch/opening.py",
+        "        check_buckets(options, config)\n", "", ("tests/streaming/test_where_keys_lie.py",),
+    ),
+    Mutant(
+        "rows fill a bucket by its size", "streaming/plan/bucket_assigner.py",
+        " and not is_of_bucket(file.file_id)", "", ("tests/streaming/test_where_keys_lie.py",),
+    ),
+    Mutant(
+        "a compaction writes the types of a widening that came later", "table/services/compaction/execution.py",
+        ", as_requested=True", "", ("tests/table/services/test_compaction_behind_a_widening.py",),
+    ),
+    Mutant(
+        "a record that deletes its key is inserted", "streaming/task/append.py",
+        "        if deletes.any():", "        if False:", ("tests/streaming/task/test_delete_marker.py",),
     ),
 )  # fmt: skip
 

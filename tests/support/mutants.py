@@ -335,11 +335,13 @@ MUTANTS = (
         ("tests/table/scan/test_rows_of_other_folders.py",),
     ),
     Mutant(
-        "an undone clustering is found pending, and carried out again", "table/services/rollback/undo_commit.py",
-        "    action = snapshot.timeline.pending_action(time, action)\n", "", (_UNDONE_CLUSTERING,),
+        "an undone clustering is found pending, and carried out again", "table/services/rollback/rollback.py",
+        "snapshot.timeline.pending_action(plan.instant_time, Action(plan.action))", "Action(plan.action)",
+        (_UNDONE_CLUSTERING,),
     ),
     Mutant(
-        "a clustering whose end record has its other name is carried out again", "table/services/rollback/rollback.py",
+        "the end record of an undone clustering says commit under its other name",
+        "table/services/rollback/rollback.py",
         "    if action in (Action.CLUSTERING, Action.REPLACE_COMMIT):", "    if not action:", (_UNDONE_CLUSTERING,),
     ),
     Mutant(

@@ -17,7 +17,7 @@ from table.services.rollback import undo_commit
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint
-from table.timeline.end_record import end_path
+from table.timeline.end_record import end_path, find_end
 from table.timeline.instant import Action
 
 EACH_TYPE = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -53,7 +53,9 @@ def undo(path, way, time):
 
 def check_undone(path, version, table_type, time):
     """The rows stay when a writer comes, files are cleaned, and the table is examined and repaired."""
-    before = contents(path)
+    before, storage = contents(path), Bare.open(path).storage
+    ends = [find_end(storage, time, action) for action in (Action.CLUSTERING, Action.REPLACE_COMMIT)]
+    assert not any(end.is_commit for end in ends if end is not None)
     HudiTable.open(path).check(repair=True)
     assert contents(path) == before
     write(path, version, table_type, 2)

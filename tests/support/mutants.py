@@ -335,11 +335,6 @@ MUTANTS = (
         ("tests/table/scan/test_rows_of_other_folders.py",),
     ),
     Mutant(
-        "an undone clustering is found pending, and carried out again", "table/services/rollback/rollback.py",
-        "snapshot.timeline.pending_action(plan.instant_time, Action(plan.action))", "Action(plan.action)",
-        (_UNDONE_CLUSTERING,),
-    ),
-    Mutant(
         "the end record of an undone clustering says commit under its other name",
         "table/services/rollback/rollback.py",
         "    if action in (Action.CLUSTERING, Action.REPLACE_COMMIT):", "    if not action:", (_UNDONE_CLUSTERING,),

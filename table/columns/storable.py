@@ -174,7 +174,8 @@ def _decoded(array: pa.Array) -> pa.Array:
         return pa.StructArray.from_arrays(parts, names, mask=pc.is_null(array))
     if pa.types.is_map(kind):
         wanted = pa.map_(*(_type_decoded(part) for part in _inner_types(kind)))
-        return rebuilt_map(array, _decoded, _decoded, wanted)
+        plain = _without_views(kind)  # Arrow takes no values of a view
+        return rebuilt_map(array if plain == kind else array.cast(plain), _decoded, _decoded, wanted)
     return pa.ListArray.from_arrays(list_offsets(array), _decoded(array.flatten()), mask=pc.is_null(array))
 
 

@@ -69,6 +69,7 @@ KINDS = {
     "several writers, change files, version 8": (worlds.build_several_writers, 0, (1,), V8 | CHANGES),
     "clusterings": (worlds.build_clustered, 0, (0,), {}),
     "clusterings beside batches": (worlds.build_clustered_beside, 1, (0,), {}),
+    "clusterings that are undone": (worlds.build_undone_clusterings, 1, (0,), {}),
     "clusterings that another engine plans": (worlds.build_planned_clusterings, 0, (54, 154, 122, 175), {}),
     "conversions": (worlds.build_converted, 1, (1, 30), {}),
     "lists of files": (worlds.build_listed, 0, (0,), {}),

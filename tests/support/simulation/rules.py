@@ -38,6 +38,7 @@ from table.storage.interface import join
 from table.timeline import active_timeline
 from table.timeline.active_timeline import begin_instant, read_instant, request_and_list
 from table.timeline.metadata.commit import CommitMetadata
+from table.timeline.timeline import Timeline
 from table.transaction import commit, commit_facts, completion, conflicts, keeper, lease, planned_clusterings
 from table.transaction.liveness import judge_writer
 from table.view import file_system_view
@@ -275,6 +276,7 @@ BUILDS = {
     "16: what began before a compaction ends behind its request": worlds.build_planned_beside,
     "7: a conversion switches the table that it holds": worlds.build_converted,
     "7: who takes the table withdraws its conversion": worlds.build_converted,
+    "4: an undone clustering stays undone": worlds.build_undone_clusterings,
     "10: cleaning reads the pins": worlds.build_readers,
     "10: a reader looks for cleans behind its pin": worlds.build_slow_readers,
 }
@@ -385,6 +387,10 @@ RULES = {
     ],
     "18: a key that lies in a log alone is known": [
         (log_lookup.LogLookup, "complete", lambda _, rows, located, paths: located),
+    ],
+    "4: an undone clustering stays undone": [
+        (Timeline, "pending_action", lambda _, _time, action: action),
+        (rollback, "_overrule_other", lambda *_: None),
     ],
     "14: a forked child is another writer": [(lease.Lease, "refuse_child", lambda _: None)],
     "14: the living are left alone": [

@@ -612,7 +612,12 @@ def build_clustered(seed):
     return world, truth
 
 
-def build_clustered_beside(seed):
+def build_undone_clusterings(seed):
+    """The same, where an operator makes savepoints, rolls back and restores: what was clustered is undone."""
+    return build_clustered_beside(seed, undoes=True)
+
+
+def build_clustered_beside(seed, *, undoes=False):
     """A world of streams that cluster beside their batches, and of operators that plan or carry out clusterings."""
     world = World(seed)
     r = world.random
@@ -637,6 +642,8 @@ def build_clustered_beside(seed):
         "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
         "hoodie.write.table.version": r.choice(("6", "6", "8", "9")),
     }
+    if undoes:
+        options["hoodie.write.table.version"] = r.choice(("6", "8", "9"))
     if r.random() < 0.5:
         options |= {
             "hoodie.datasource.write.table.type": "MERGE_ON_READ",
@@ -657,8 +664,12 @@ def build_clustered_beside(seed):
         last = [do_execute_all_clusterings]
     elif not any(changes):  # a stream that holds the table alone would wait for ever for a plan that is not its own
         chosen.append(do_schedule_clustering)
-    for number in range(r.randrange(0, 3)):
+    for number in range(max(r.randrange(0, 3), undoes)):
         jobs = [r.choice(chosen) for _ in range(r.randrange(3, 10))] + last
+        if undoes and number == 0:
+            ends = [do_execute_clusterings, do_clean]
+            jobs = [do_savepoint, *jobs, *(job for _ in range(4) for job in (r.choice(UNDOING), *ends)), *last]
+            truth.may_undo = True
         Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
     if r.random() < 0.4:
         Reader(world, disk, 2)

@@ -11,6 +11,7 @@ import random
 import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine
+from tiers import slow
 
 from table import read_table
 from table.options.choices import IndexType
@@ -137,3 +138,19 @@ def test_a_few_batches_agree(hudi, tmp_path, pair):
 def test_random_batches_agree(hudi, tmp_path, seed):
     print("seed", seed)
     run(hudi, tmp_path, seed, batches=15, rows=2000, pair=PAIRS[seed % len(PAIRS)])
+
+
+@pytest.mark.parametrize("operation", ["insert", "insert_overwrite_table", slow("insert_overwrite")])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", slow("MERGE_ON_READ")])
+def test_a_record_that_deletes_its_key_is_no_row_of_other_operations(hudi, tmp_path, table_type, operation):
+    kinds = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
+    batches = [[("a", "x", 1, False)], [("c", "x", 2, True), ("d", "x", 2, None)]]
+    options = {**OPTIONS, "hoodie.datasource.write.table.type": table_type, "hoodie.metadata.enable": "false"}
+    ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
+    for number, (rows, done) in enumerate(zip(batches, ["upsert", operation], strict=True)):
+        batch = pa.Table.from_pylist([dict(zip(kinds.names, row, strict=True)) for row in rows], kinds)
+        told = {**options, "hoodie.datasource.write.operation": done}
+        Engine(ours, told).write(number, batch)
+        hudi.write(theirs, batch, told)
+    shown = [sorted(row["id"] for row in hudi.read(path)) for path in (ours, theirs)]
+    assert shown[0] == shown[1] == sorted(read_table(ours)["id"].to_pylist()) != []

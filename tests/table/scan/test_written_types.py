@@ -9,6 +9,7 @@ from table.options.groups import CompactionSettings
 from table.scan.plan import plan_scan
 from table.scan.written_types import MOST_LOADS, Written, differences, find_written_types, reads_as, search_schemas
 from table.services.compaction.compaction import compact, request_compaction
+from table.services.rewriting import Rewriting
 from table.snapshot import Snapshot
 
 I32, I64, F32, F64, TEXT = pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string()
@@ -179,8 +180,14 @@ def test_columns_that_nothing_widens_to_need_no_look(tmp_path):
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_the_types_are_those_in_the_footers_also_beside_a_compaction_that_ran_late(tmp_path, version):
-    """It was requested before the column was widened, and writes the wider type under the earlier time."""
+@pytest.mark.parametrize(("by", "folded"), [("us", I32), ("another engine", I64)])
+def test_the_types_are_those_in_the_footers_also_beside_a_compaction_that_ran_late(
+    tmp_path, monkeypatch, version, by, folded
+):
+    """It was requested before the column was widened. Hudi writes the wider type under the earlier time; we did, too."""
+    if by != "us":
+        made = Rewriting.of
+        monkeypatch.setattr(Rewriting, "of", lambda *given, **_: made(*given))
     options = {
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
         "hoodie.write.table.version": str(version),
@@ -204,5 +211,5 @@ def test_the_types_are_those_in_the_footers_also_beside_a_compaction_that_ran_la
     found = find_written_types(plan.snapshot, plan.needed, {one.base_file.instant_time for one in plan.slices})
     stored = {one.partition_path: pq.read_schema(tmp_path / one.base_file.path).field("v").type for one in plan.slices}
     told = {one.partition_path: found[one.base_file.instant_time] for one in plan.slices}
-    assert stored == {"folded": I64, "behind": I32, "wide": I64}
+    assert stored == {"folded": folded, "behind": I32, "wide": I64}
     assert told == {path: () if kind == I64 else (pa.field("v", kind),) for path, kind in stored.items()}

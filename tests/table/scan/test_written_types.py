@@ -180,11 +180,11 @@ def test_columns_that_nothing_widens_to_need_no_look(tmp_path):
 
 
 @pytest.mark.parametrize("version", [6, 9])
-@pytest.mark.parametrize(("by", "folded"), [("us", I32), ("another engine", I64)])
+@pytest.mark.parametrize(("by", "folded"), [("us", I32), ("earlier versions", I64)])
 def test_the_types_are_those_in_the_footers_also_beside_a_compaction_that_ran_late(
     tmp_path, monkeypatch, version, by, folded
 ):
-    """It was requested before the column was widened. Hudi writes the wider type under the earlier time; we did, too."""
+    """It was requested before the column was widened. We wrote the wider type under the earlier time once."""
     if by != "us":
         made = Rewriting.of
         monkeypatch.setattr(Rewriting, "of", lambda *given, **_: made(*given))

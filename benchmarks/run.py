@@ -118,12 +118,14 @@ def run_one(arguments, folder, out):
     name, python = arguments[0], sys.executable
     if name.endswith(ON_4):
         name, python = name.removesuffix(ON_4), str(HERE.parent / ".venv-spark4" / "bin" / "python")
+    env = {**os.environ, "PYSPARK_PYTHON": python, "PYTHONPATH": str(HERE.parent)}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled once, and not by each process
     said = subprocess.run(
         [python, str(HERE / "candidate.py"), name, folder, out, *arguments[1:]],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYSPARK_PYTHON": python, "PYTHONPATH": str(HERE.parent)},
+        env=env,
         check=False,
     )
     if said.returncode:

@@ -1,4 +1,4 @@
-"""Since which commit cleaning has left every file: snapshots before it may lack rows."""
+"""The commit since which cleaning has deleted no file: snapshots before it may not have all rows."""
 
 from table.storage.interface import Storage
 from table.timeline.active_timeline import find_instant

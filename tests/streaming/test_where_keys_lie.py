@@ -91,6 +91,16 @@ def test_a_setting_that_was_left_out_counts_with_its_default(tmp_path, key):
     assert ids(path) == ["a"]
 
 
+@pytest.mark.parametrize("left", [{}, {f"{TIMED}output.dateformat": "yyyy-MM-dd"}], ids=["none", "some"])
+def test_settings_that_another_engine_did_not_keep_are_named_by_each_sink(tmp_path, left):
+    path = str(tmp_path / "t")
+    options = {**QUIET, **TIMES, "hoodie.datasource.write.keygenerator.type": "TIMESTAMP"}
+    write_hudi(path, timed(1), key="id", partition_by="t", options=options)
+    update_properties(LocalStorage(path), {}, TIMES.keys() - left.keys())
+    write_hudi(path, timed(2), options={**options, f"{TIMED}timezone": "UTC"})
+    assert ids(path) == ["a"]
+
+
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize(("change", "says"), [
     ({f"{TIMED}output.dateformat": "yyyy/MM/dd"}, "which has yyyy-MM-dd"),

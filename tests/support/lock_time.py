@@ -1,5 +1,7 @@
 """Time for tests of locks: sleeping takes none, and renewals run when the test says so."""
 
+import threading
+import time as real_time
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
@@ -7,7 +9,7 @@ from table import clock, threads
 
 
 class LockTime:
-    """A clock that moves when somebody sleeps.
+    """A clock that moves when the test's thread sleeps. A thread that an earlier test left behind does not move it.
 
     Attributes:
         now_ms: what it shows.
@@ -19,9 +21,13 @@ class LockTime:
         self.now_ms = 1_800_000_000_000
         self.wakes = []
         self.keepers = []
+        self._thread = threading.get_ident()
 
     def sleep_s(self, seconds):
-        self.pass_ms(seconds * 1000)
+        if threading.get_ident() == self._thread:
+            self.pass_ms(seconds * 1000)
+        else:
+            real_time.sleep(seconds)
 
     def pass_ms(self, milliseconds):
         until_ms = self.now_ms + milliseconds

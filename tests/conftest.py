@@ -12,8 +12,9 @@ from unittest import mock
 
 import pytest
 import structlog
+from costs import CostRecord
 from memory_folder import make_memory_folder
-from tiers import mark_beyond_pairs, set_pace
+from tiers import mark_beyond_budget, mark_beyond_pairs, set_pace
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -39,6 +40,8 @@ def is_pure(item):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     mark_beyond_pairs(items)
+    if config.option.markexpr == "not slow":  # make test; mutants are shown to all
+        mark_beyond_budget(items)
     for item in items:
         if is_pure(item):
             item.add_marker(pytest.mark.pure)
@@ -51,6 +54,8 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     set_pace(config.option.markexpr or "")
+    if not config.option.markexpr and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(CostRecord())
     if config.option.basetemp is None:  # processes are given theirs by the one that starts them
         config.option.basetemp = made = make_memory_folder()
         if made is not None:

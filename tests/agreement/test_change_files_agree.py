@@ -124,7 +124,8 @@ def test_batches_of_log_files_are_told_alike(version, images, count, partners, t
     check_turns(str(tmp_path / "t"), partners[version], version, options, count, 10 * version)
 
 
-@pytest.mark.parametrize("kind", quick(1, ["MERGE_ON_READ", "COPY_ON_WRITE"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 def test_overwrites_compactions_and_clusterings_are_told_alike(kind, partners, tmp_path, utc):
     path, hudi, model = str(tmp_path / "t"), partners[9], Model(3)
     options = {**ON, **OURS, "hoodie.write.table.version": "9", "hoodie.datasource.write.table.type": kind}

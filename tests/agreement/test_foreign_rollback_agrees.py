@@ -3,7 +3,6 @@
 import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine, leave_a_dead_batch
-from tiers import quick
 
 from table import check, read_table
 from table.hudi_table import HudiTable
@@ -45,7 +44,8 @@ def shown(hudi, path):
     return ours, [row["v"] for row in hudi.read(path, {}, columns=["v"])]
 
 
-@pytest.mark.parametrize("index", quick(1, ["BLOOM", "BUCKET"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("index", ["BLOOM", "BUCKET"])
 def test_rows_of_a_dead_batch_that_hudi_rolled_back_by_listing_stay_dead(hudi, tmp_path, utc, index):
     path = str(tmp_path / "t")
     options = {**TABLE, "hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "2"}

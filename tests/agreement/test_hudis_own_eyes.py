@@ -11,7 +11,6 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 from engine import STATISTICS, Engine, form_of, rows
-from tiers import quick
 
 from hudistream import HudiTable
 from table import read_table
@@ -85,7 +84,7 @@ def build(path, version, table_type):
     return HudiTable.open(path)
 
 
-@pytest.fixture(params=quick(1, FORMS))
+@pytest.fixture(params=FORMS)
 def seen(request, partners, tmp_path, utc):
     version, table_type = request.param.split()
     table = build(str(tmp_path / "t"), version, table_type)
@@ -98,6 +97,7 @@ def summed(stats, name):
     return sum(getattr(stat, name) for stat in stats)
 
 
+@pytest.mark.slow
 def test_hudis_commands_say_of_our_table_what_is_there(seen):
     """One test for all of them: to make the table takes longer than to look at it."""
     table, eyes = seen

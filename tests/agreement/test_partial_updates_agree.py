@@ -98,7 +98,8 @@ def test_batches_in_turns(table_type, has_late, first, partners, tmp_path, utc):
     assert is_partial(path)
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_job_of_hudi_by_default_upgrades_the_table_under_a_running_stream(table_type, partners, tmp_path, utc):
     path, hudi, model = str(tmp_path / "t"), partners[9], Model(3, has_late=table_type == "COPY_ON_WRITE")
     options = {**PARTIAL, "hoodie.datasource.write.table.type": table_type}

@@ -66,16 +66,12 @@ def lock(request, tmp_path):
         }
 
 
-@pytest.mark.parametrize("batches", [2, pytest.param(25, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("operation", ["upsert", pytest.param("insert", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("batches", [2, 25])
+@pytest.mark.parametrize("operation", ["upsert", "insert"])
 @pytest.mark.parametrize(
     ("version", "more"),
-    [
-        ("6", {}),
-        pytest.param("8", {}, marks=pytest.mark.slow),
-        pytest.param("8", LOGS, marks=pytest.mark.slow),
-        pytest.param("8", HUDI_COMPACTS, marks=pytest.mark.slow),
-    ],
+    [("6", {}), ("8", {}), ("8", LOGS), ("8", HUDI_COMPACTS)],
     ids=["6", "8", "8-logs", "8-logs-hudi-compacts"],
 )
 def test_rows_of_both_are_there_once_and_each_waits_for_the_other(

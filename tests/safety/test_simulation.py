@@ -129,6 +129,7 @@ def test_a_seed_replays_its_world(seed):
     assert story() == story()
 
 
+@pytest.mark.slow
 def test_garbage_of_an_earlier_test_does_not_change_a_world():
     def draw():
         clock.jitter()

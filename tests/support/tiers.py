@@ -4,6 +4,7 @@ from collections import defaultdict
 from itertools import combinations
 
 import pytest
+from costs import BUDGET_S, function_of, load_costs
 from hypothesis import settings
 
 # of the examples that `make test-all` draws, one in so many is drawn in `make test`, but never less than a few
@@ -74,6 +75,22 @@ def mark_beyond_pairs(items):
             open_pairs -= chosen[1]
             found.remove(chosen)
         for item, _ in found:
+            item.add_marker(pytest.mark.slow)
+
+
+def mark_beyond_budget(items):
+    """Marks as slow what a function has beyond its budget: the first case stays, then the last, then the others.
+
+    Args:
+        items: collected tests, in their order.
+    """
+    costs, cases = load_costs(), defaultdict(list)
+    for item in items:
+        if not item.get_closest_marker("slow"):
+            cases[function_of(item.nodeid)].append(item)
+    for name in cases.keys() & costs.keys():
+        first, *others = cases[name]
+        for item in [first, *others[-1:], *others[:-1]][max(1, int(BUDGET_S / costs[name])) :]:
             item.add_marker(pytest.mark.slow)
 
 

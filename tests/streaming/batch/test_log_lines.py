@@ -55,6 +55,7 @@ def test_one_short_line_per_batch_whatever_else_it_does(tmp_path):
     assert len(last) < 200 + len(str(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_batch_without_rows_and_a_replayed_one_have_their_line_too(tmp_path):
     code = "engine.write(0, rows(range(9))); engine.write(0, rows(range(9))); engine.write(1, rows([]))"
     err = ran(code, tmp_path)[1]
@@ -62,6 +63,7 @@ def test_a_batch_without_rows_and_a_replayed_one_have_their_line_too(tmp_path):
     assert events == ["table_created", "batch_committed", "batch_skipped", "batch_empty"]
 
 
+@pytest.mark.slow
 def test_the_rest_is_there_for_whoever_asks(tmp_path):
     code = """
         logging.basicConfig(stream=sys.stdout, level=logging.DEBUG, format="%(levelname)s %(name)s %(message)s")

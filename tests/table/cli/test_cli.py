@@ -333,6 +333,7 @@ def test_a_reader_that_has_left_is_no_error(path, arguments):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.slow
 def test_the_log_is_on_standard_error_and_only_for_whoever_wants_it(tmp_path):
     path = str(tmp_path / "t")
     Engine(path).write(0, rows(range(3)))

@@ -42,17 +42,15 @@ def test_a_row_says_what_the_documentation_needs():
 def test_each_honoured_key_is_used_in_a_test_of_its_effect():
     """By the key, another spelling, its last words behind a prefix, or the field: not in tests of reading alone."""
     of_reading = {"test_options", "test_list_options", "test_without_effect", "test_refused", "test_typed_options"}
-    files = [path for path in TESTS.rglob("*.py") if path.stem not in of_reading]
-    text = "\n".join(path.read_text() for path in files)
+    text = "\n".join(path.read_text() for path in TESTS.rglob("*.py") if path.stem not in of_reading)
+    quoted = re.findall(r"([\w.}-]+)[\"']", text)
+    ends = {one[at.end() :] for one in quoted for at in re.finditer(r"[}.]", one)}
+    fields = set(re.findall(r"\b(\w+)=", text)) | set(re.findall(r"[\"'](\w+)[\"']:", text))
     unused = []
     for key, honoured in HONOURED.items():
         spelled = [key, *(alias for alias, name in ALIASES.items() if name == key and "." in alias)]
-        field = honoured.path.rpartition(".")[2]
-        behind_prefix = [
-            rf"[}}.]{re.escape(tail)}[\"']" for one in spelled for tail in (one.split("_sync.")[-1], *_ends(one))
-        ]
-        by_field = [rf"\b{field}=", rf"[\"']{field}[\"']:"]
-        if not any(one in text for one in spelled) and not re.search("|".join(behind_prefix + by_field), text):
+        tails = {tail for one in spelled for tail in (one.split("_sync.")[-1], *_ends(one))}
+        if not (tails & ends or honoured.path.rpartition(".")[2] in fields or any(one in text for one in spelled)):
             unused.append(key)
     assert unused == []
 

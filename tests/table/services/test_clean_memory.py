@@ -10,7 +10,6 @@ import pytest
 from engine import Engine, form_of, rows
 from faults import FaultyStorage, Fuse
 from instants import inflight
-from tiers import quick
 
 from table.errors import HudiError
 from table.files.names import parse_base_file
@@ -78,9 +77,10 @@ def names(snapshot, partition_path):
     return {base.name for base in bases if snapshot.committed.includes(base.instant_time)} | {log.name for log in logs}
 
 
-FORMS = quick(1, [("MERGE_ON_READ", 8), ("COPY_ON_WRITE", 6), ("COPY_ON_WRITE", 8), ("MERGE_ON_READ", 6)])
+FORMS = [("MERGE_ON_READ", 8), ("COPY_ON_WRITE", 6), ("COPY_ON_WRITE", 8), ("MERGE_ON_READ", 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table_type", "version"), FORMS)
 def test_plans_are_those_of_fresh_listings(tmp_path, table_type, version):
     """Beside other writers, cleaners and archival, rollbacks, restores, savepoints, compactions and clusterings."""

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 from directory_bucket import directory_bucket
 from s3_server import race_of_creators
-from tiers import quick
 
 from hudistream import HudiTable
 from streaming import ArrowSink
@@ -38,18 +37,16 @@ def test_which_buckets_are_directory_buckets(name, is_one):
     assert is_directory_bucket(name) is is_one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "table_type", "index"),
-    quick(
-        1,
-        [
-            ("6", "COPY_ON_WRITE", "BLOOM"),
-            ("9", "MERGE_ON_READ", "RECORD_INDEX"),
-            ("9", "COPY_ON_WRITE", "RECORD_INDEX"),
-            ("6", "MERGE_ON_READ", "BLOOM"),
-            ("8", "MERGE_ON_READ", "BUCKET"),
-        ],
-    ),
+    [
+        ("6", "COPY_ON_WRITE", "BLOOM"),
+        ("9", "MERGE_ON_READ", "RECORD_INDEX"),
+        ("9", "COPY_ON_WRITE", "RECORD_INDEX"),
+        ("6", "MERGE_ON_READ", "BLOOM"),
+        ("8", "MERGE_ON_READ", "BUCKET"),
+    ],
 )
 def test_a_table_with_all_services(bucket, version, table_type, index):
     address, storage_options, refused = bucket

@@ -12,7 +12,6 @@ import pytest
 from aiobotocore.client import AioBaseClient
 from needs import require
 from s3_server import s3_options
-from tiers import quick
 
 from hudistream import ArrowSink, HudiTable, write_hudi
 from table import StorageError, read_table
@@ -186,6 +185,7 @@ LISTS, STATISTICS = {"hoodie.metadata.enable": "true"}, {"hoodie.metadata.index.
 MORE = {"lists": 8, "statistics": 11}
 
 
+@pytest.mark.slow
 def test_a_metadata_table_costs_so_many_requests(s3):
     """Lists of files, and statistics of columns beside them."""
     totals = {}
@@ -211,7 +211,8 @@ def test_a_metadata_table_costs_so_many_requests(s3):
         assert 0 < more.total() <= most, more
 
 
-@pytest.mark.parametrize("groups", quick(1, [10, 4]))
+@pytest.mark.slow
+@pytest.mark.parametrize("groups", [10, 4])
 def test_a_record_index_costs_so_many_requests(s3, groups):
     """The look at the index, its files, and the records that it gets."""
     totals = {}

@@ -94,14 +94,25 @@ def _text_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_binary(kind):
         return pa.chunked_array([_hex(chunk) for chunk in column.chunks], pa.string())
     if pa.types.is_date32(kind):
+        texts = _spell_far_dates(column, column.cast(pa.string()))
         # Spark writes a sign before years of more than four digits
-        return pc.replace_substring_regex(column.cast(pa.string()), r"^(\d{5,})", r"+\1")
+        return pc.replace_substring_regex(texts, r"^(\d{5,})", r"+\1")
     if pa.types.is_floating(kind):
         return cast_column(column, pa.string())
     texts = column.cast(pa.string())
     has_exponents = pa.types.is_decimal(kind) and not 0 <= kind.scale <= _LAST_PLAIN_SCALE
     # pyarrow 17 writes 1.E-7, newer ones and Java 1E-7
     return pc.replace_substring(texts, ".E", "E") if has_exponents else texts
+
+
+def _spell_far_dates(dates: pa.ChunkedArray, texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The texts of dates, also where pyarrow, which has 16 bits for the year, writes that a value is out of range."""
+    is_far = pc.fill_null(pc.starts_with(texts, "<"), False)
+    if not pc.any(is_far).as_py():
+        return texts
+    far = dates.filter(is_far).cast(pa.int32()).to_numpy().astype("datetime64[D]")
+    spelled = pa.array(np.datetime_as_string(far), pa.string())
+    return pa.chunked_array([pc.replace_with_mask(texts.combine_chunks(), is_far.combine_chunks(), spelled)])
 
 
 def _hex(values: pa.BinaryArray) -> pa.Array:

@@ -151,3 +151,20 @@ def test_odd_values_are_spelled_as_in_sql(spark, tmp_path):
     for case in (several, *single):
         whole, part = (compute_keys(expressions(case, rows.schema).rules, each) for each in (rows, sliced))
         assert [column.slice(3, 4).to_pylist() for column in whole] == [column.to_pylist() for column in part]
+
+
+def test_dates_of_any_year_are_spelled_as_java_does():
+    days = {
+        -(2**31): "-5877641-06-23",
+        -12_687_429: "-32768-12-31",
+        -719_529: "-0001-12-31",
+        0: "1970-01-01",
+        2_932_897: "+10000-01-01",
+        11_248_738: "+32768-01-01",
+        2**31 - 1: "+5881580-07-11",
+    }
+    dates = pa.chunked_array([pa.array([*days, None], pa.int32()), pa.array([], pa.int32())]).cast(pa.date32())
+    rules = expressions(("SimpleKeyGenerator", "d", "d", {}), pa.schema([("d", pa.date32())])).rules
+    keys, paths = compute_keys(rules, pa.table({"d": dates}))
+    assert keys.to_pylist() == [*days.values(), None]
+    assert paths.to_pylist() == [*days.values(), "__HIVE_DEFAULT_PARTITION__"]

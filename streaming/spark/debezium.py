@@ -3,9 +3,10 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     DataType,
     DateType,
-    DecimalType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -51,8 +52,9 @@ def debezium(
 
     Args:
         frame: a column ``value`` with the event in JSON, as text or bytes, with Debezium's schema in it or without.
-        schema: the columns of the database's table that are wanted (Spark). Dates and timestamps are read from
-            Debezium's numbers or from ISO text, decimals from text or numbers (``decimal.handling.mode=string``).
+        schema: the columns of the database's table that are wanted (Spark). Dates and timestamps, in lists, maps and
+            structs too, are read from Debezium's numbers or from ISO text; decimals from text
+            (``decimal.handling.mode=string``) or from numbers.
         connector: ``postgresql``, ``mysql`` or ``mariadb``.
         timestamp_unit: of timestamps that are numbers: ``us``, or ``ms`` (``time.precision.mode=connect``, and columns
             of MySQL with at most three digits).
@@ -92,7 +94,8 @@ def debezium(
         "place",
     ).where("op IS NULL OR op <> 'm'")
     names = [field.name for field in wanted]
-    values = [_convert(field, timestamp_unit).alias(f"_{at}") for at, field in enumerate(wanted)]
+    sql = [_convert(f"raw.`{field.name}`", field.dataType, timestamp_unit) for field in wanted]
+    values = [F.expr(value).alias(f"_{at}") for at, value in enumerate(sql)]
     rows = events.select(*values, F.expr(expression).alias(order), "op", "place", "raw", _CORRUPT)
     problem = F.coalesce(_find_corrupt(), *(_find_lost(field, f"_{at}") for at, field in enumerate(wanted)))
     message = F.concat(F.lit("Debezium's event "), "place", F.lit(": "), problem)
@@ -120,34 +123,96 @@ def _envelope(wanted: StructType, source: StructType) -> StructType:
     return StructType([*event, StructField("payload", StructType(event)), StructField(_CORRUPT, StringType())])
 
 
-def _is_converted(kind: DataType) -> bool:
-    return isinstance(kind, DateType | TimestampType | TimestampNTZType | DecimalType)
+def _is_time(kind: DataType) -> bool:
+    return isinstance(kind, DateType | TimestampType | TimestampNTZType)
+
+
+def _holds_times(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_holds_times(field.dataType) for field in kind)
+    if isinstance(kind, ArrayType):
+        return _holds_times(kind.elementType)
+    return _holds_times(kind.valueType) if isinstance(kind, MapType) else _is_time(kind)
 
 
 def _raw_type(kind: DataType) -> DataType:
-    """As what a column is read from JSON: numbers that stand for times would become null as what they stand for."""
-    return StringType() if _is_converted(kind) else kind
+    """As what a column is read from JSON: numbers that stand for times would become null, or other times.
+
+    Decimals are read as what they are: as text, a number would go through a double.
+    """
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, _raw_type(field.dataType)) for field in kind])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_raw_type(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(kind.keyType, _raw_type(kind.valueType))
+    return StringType() if _is_time(kind) else kind
 
 
-def _convert(field: StructField, unit: str) -> Column:
-    raw, kind = f"raw.`{field.name}`", field.dataType
-    if not _is_converted(kind):
-        return F.col(raw)
-    text = f"try_cast({raw} AS {kind.simpleString()})"
-    number = f"try_cast({raw} AS bigint)"
-    if isinstance(kind, DateType):
-        return F.expr(f"CASE WHEN {number} IS NULL THEN {text} ELSE date_add(DATE'1970-01-01', int({number})) END")
+def _convert(raw: str, kind: DataType, unit: str, depth: int = 0) -> str:
+    """SQL of a value.
+
+    Args:
+        raw: SQL of the value as it was read.
+        kind: its type.
+        unit: of timestamps that are numbers.
+        depth: in how many lists and maps it lies.
+    """
+    if not _holds_times(kind):
+        return raw
+    if isinstance(kind, StructType):
+        parts = ", ".join(f"'{name}', {_convert(of, inner, unit, depth)}" for name, of, inner in _fields(raw, kind))
+        return f"CASE WHEN {raw} IS NOT NULL THEN named_struct({parts}) END"
+    part = f"v{depth}"
+    if isinstance(kind, ArrayType):
+        return f"transform({raw}, {part} -> {_convert(part, kind.elementType, unit, depth + 1)})"
+    if isinstance(kind, MapType):
+        return f"transform_values({raw}, (k{depth}, {part}) -> {_convert(part, kind.valueType, unit, depth + 1)})"
+    text, number = f"try_cast({raw} AS {kind.simpleString()})", f"try_cast({raw} AS bigint)"
     micros = f"({number} * {_UNITS[unit]})"
-    if isinstance(kind, TimestampType):
-        return F.expr(f"CASE WHEN {number} IS NULL THEN {text} ELSE timestamp_micros({micros}) END")
-    if isinstance(kind, TimestampNTZType):
+    if isinstance(kind, DateType):
+        value = f"date_add(DATE'1970-01-01', int({number}))"
+    elif isinstance(kind, TimestampType):
+        value = f"timestamp_micros({micros})"
+    else:
         passed = f"make_dt_interval(0, 0, 0, try_cast({micros} / 1000000BD AS decimal(18, 6)))"
-        return F.expr(f"CASE WHEN {number} IS NULL THEN {text} ELSE TIMESTAMP_NTZ'1970-01-01 00:00:00' + {passed} END")
-    return F.expr(text)
+        value = f"TIMESTAMP_NTZ'1970-01-01 00:00:00' + {passed}"
+    return f"CASE WHEN {number} IS NULL THEN {text} ELSE {value} END"
+
+
+def _is_lost(raw: str, value: str, kind: DataType, depth: int = 0) -> str:
+    """SQL: whether a time of a value could not be read.
+
+    Args:
+        raw: SQL of the value as it was read.
+        value: SQL of the value as it was converted.
+        kind: its type.
+        depth: in how many lists and maps it lies.
+    """
+    if not _holds_times(kind):
+        return "false"
+    if isinstance(kind, StructType):
+        inner = zip(_fields(raw, kind), _fields(value, kind), strict=True)
+        return " OR ".join(f"({_is_lost(one, other, of, depth)})" for (_, one, of), (_, other, _) in inner)
+    if isinstance(kind, MapType):
+        return _is_lost(f"map_values({raw})", f"map_values({value})", ArrayType(kind.valueType), depth)
+    if isinstance(kind, ArrayType):
+        part = f"z{depth}"
+        lost = _is_lost(f"{part}.r", f"{part}.c", kind.elementType, depth + 1)
+        return f"coalesce(exists(zip_with({raw}, {value}, (r, c) -> struct(r, c)), {part} -> {lost}), false)"
+    return f"({raw} IS NOT NULL AND {value} IS NULL)"
+
+
+def _fields(value: str, kind: StructType) -> list[tuple[str, str, DataType]]:
+    """Name, SQL and type of each field of a struct."""
+    return [(field.name, f"{value}.`{field.name}`", field.dataType) for field in kind]
 
 
 def _find_corrupt() -> Column:
-    what = "it is not JSON, or a value in it does not fit the schema that was given"
+    what = (
+        "it is not JSON, or a value in it does not fit the schema that was given; decimals need "
+        "decimal.handling.mode=string, or numbers"
+    )
     return F.when(F.col(_CORRUPT).isNotNull(), F.lit(what)).when(
         F.col("op").isNull(), F.lit("it has no `op`: is the value of the topic Debezium's envelope, in JSON?")
     )
@@ -155,15 +220,13 @@ def _find_corrupt() -> Column:
 
 def _find_lost(field: StructField, value: str) -> Column:
     """What is wrong with a column's value, in words; null: nothing."""
-    raw = F.col(f"raw.`{field.name}`")
-    if _is_converted(field.dataType):
-        unread = f"{field.name} cannot be read as {field.dataType.simpleString()}"
-        if isinstance(field.dataType, DecimalType):
-            unread += ": the connector needs decimal.handling.mode=string"
-        return F.when(raw.isNotNull() & F.col(value).isNull(), F.lit(unread))
-    if isinstance(field.dataType, StringType):
+    raw, kind = f"raw.`{field.name}`", field.dataType
+    if _holds_times(kind):
+        lost = F.expr(_is_lost(raw, f"`{value}`", kind))
+        return F.when(lost, F.lit(f"{field.name} cannot be read as {kind.simpleString()}"))
+    if isinstance(kind, StringType):
         message = (
             f"Postgres did not log the value of {field.name}, which did not change: set REPLICA IDENTITY FULL for it"
         )
-        return F.when((raw == _UNAVAILABLE) & (F.col("op") != "d"), F.lit(message))
+        return F.when((F.col(raw) == _UNAVAILABLE) & (F.col("op") != "d"), F.lit(message))
     return F.lit(None).cast("string")

@@ -55,6 +55,40 @@ def test_milliseconds_are_asked_for(spark):
     assert row["n"] == datetime.fromisoformat("2023-11-14T22:13:20.123000")
 
 
+def test_numbers_are_decimals_as_they_stand(spark):
+    whole = Decimal("123456789012345678.91")
+    schema = "id bigint, m decimal(20,2), l array<decimal(20,2)>"
+    for given in (str(whole), f'"{whole}"'):
+        text = json.dumps(event("c", None, {"id": 1, "m": "M", "l": ["M"]})).replace('"M"', given)
+        frame = spark.createDataFrame([(text,)], "value string")
+        (row,) = debezium(frame, schema).collect()
+        assert (row["m"], row["l"]) == (whole, [whole])
+
+
+NESTED = (
+    "id bigint, l array<timestamp>, s struct<d: date, n: array<struct<n: timestamp_ntz, v: int>>>, m map<string, date>"
+)
+
+
+def test_times_within_lists_structs_and_maps_are_read_as_others_are(spark):
+    nested = {
+        "id": 1,
+        "l": [1700000000123456, None, "2023-11-14T22:13:20.123456Z"],
+        "s": {"d": 19000, "n": [{"n": 1700000000123456, "v": 3}]},
+        "m": {"a": "2022-01-08", "b": None},
+    }
+    moment = datetime.fromisoformat("2023-11-14T22:13:20.123456")
+    row, none = rows_of(spark, [event("c", None, nested), event("c", None, {"id": 2})], NESTED)
+    assert row["l"][1] is None
+    assert [one.astimezone(timezone.utc).replace(tzinfo=None) for one in row["l"][::2]] == [moment, moment]
+    assert (row["s"]["d"], row["s"]["n"]) == (date(2022, 1, 8), [(moment, 3)])
+    assert row["m"] == {"a": date(2022, 1, 8), "b": None}
+    assert [none[name] for name in ("l", "s", "m")] == [None] * 3
+    for name, wrong in {"l": ["soon"], "s": {"n": [{"n": "soon"}]}, "m": {"a": "soon"}}.items():
+        with pytest.raises(Exception, match=f"t-0-0: {name} cannot be read as"):
+            rows_of(spark, [event("c", None, {"id": 1, name: wrong})], NESTED)
+
+
 def test_the_order_of_mysql_is_that_of_its_log(spark):
     places = [("bin.000009", 900, None), ("bin.000010", 4, 0), ("bin.000010", 1000, 2), ("bin.000010", 1000, 10)]
     values = [
@@ -72,7 +106,8 @@ def test_the_order_of_mysql_is_that_of_its_log(spark):
         ("no object", "it is not JSON, or a value in it does not fit"),
         slow(({"a": 1}, "it has no `op`")),
         slow((event("c", None, {**ROW, "id": "one"}), "does not fit the schema")),
-        (event("c", None, {**ROW, "m": "AJk="}), "m cannot be read as decimal"),
+        (event("c", None, {**ROW, "m": "AJk="}), "decimals need decimal.handling.mode=string"),
+        slow((event("c", None, {**ROW, "m": 123456789012}), "does not fit the schema")),
         slow((event("c", None, {**ROW, "d": "soon"}), "d cannot be read as date")),
         (event("u", None, {**ROW, "s": "__debezium_unavailable_value"}), "Postgres did not log the value of s"),
     ],

@@ -1,14 +1,12 @@
 """Reads a table once: a Spark partition for every parcel of file slices, rows as Arrow batches."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from pyspark_hudistream.filters import term_of
 from pyspark_hudistream.source_options import SourceOptions
 from streaming.spark.questions import plan_of, scan_of
 from streaming.spark.schema import to_spark_arrow
@@ -21,7 +19,6 @@ from table.scan.feed.choices import CHANGE_COLUMNS
 from table.scan.feed.feed import ChangeFeed
 from table.scan.feed.plan import FeedPlan
 from table.scan.plan import ScanPlan
-from table.scan.predicate import with_terms
 from table.scan.split import ScanSplit
 
 
@@ -43,7 +40,6 @@ class TableReader(DataSourceReader):
 
     def __init__(self, asked: SourceOptions, schema: StructType) -> None:
         self._asked, self._schema = asked, schema
-        self._where = asked.where
 
     def partitions(self) -> Sequence[InputPartition]:
         """The parcels of the snapshot, or of the range, at this moment.
@@ -56,7 +52,7 @@ class TableReader(DataSourceReader):
         if asked.feed is not None:
             feed = feed_of(self._open(), asked, asked.read.since, asked.read.until, self._schema.names)
             return parcels_of_feed(feed.plan_pinned()[0], self._schema)
-        scan = scan_of(self._open(), asked.read, self._schema.names, self._where)
+        scan = scan_of(self._open(), asked.read, self._schema.names, asked.where)
         return parcels_of(plan_of(scan, asked.read), self._schema)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -70,26 +66,6 @@ class TableReader(DataSourceReader):
 
     def _open(self) -> HudiTable:
         return HudiTable.open(self._asked.path, self._asked.storage_options)
-
-
-class FilteringReader(TableReader):
-    """Skips files that the filters of the query rule out.
-
-    Spark refuses a reader with ``pushFilters`` unless ``spark.sql.python.filterPushdown.enabled`` is on.
-    """
-
-    def pushFilters(self, filters: list[Any]) -> Iterator[Any]:  # noqa: N802 Spark's name
-        """Remembers the filters. All are returned, so Spark applies them to every row again.
-
-        Args:
-            filters: of ``pyspark.sql.datasource``; all have to be true.
-        """
-        if self._asked.feed is not None:
-            return iter(filters)
-        known = scan_of(self._open(), self._asked.read, self._schema.names).schema
-        terms = [term for found in filters if (term := term_of(found, known)) is not None]
-        self._where = with_terms(self._asked.where, terms)
-        return iter(filters)
 
 
 def parcels_of(plan: ScanPlan, schema: StructType) -> list[InputPartition]:
@@ -131,9 +107,15 @@ def parcels_of_feed(plan: FeedPlan, schema: StructType) -> list[InputPartition]:
 
 def _check_types(shown: pa.Schema, schema: StructType) -> None:
     found = from_arrow_schema(to_spark_arrow(shown), prefer_timestamp_ntz=True)
+    if found.names != schema.names:
+        raise SchemaMismatchError(
+            f"the rows have the columns {', '.join(found.names)}, and the schema that was given names "
+            f"{', '.join(schema.names)}: leave the schema out, and name the columns by the option columns"
+        )
     for ours, theirs in zip(found.fields, schema.fields, strict=True):
         if ours.dataType.simpleString() != theirs.dataType.simpleString():
             raise SchemaMismatchError(
                 f"the column {ours.name!r} has the type {ours.dataType.simpleString()}, and the query expects "
-                f"{theirs.dataType.simpleString()}: make the DataFrame anew, or restart the stream"
+                f"{theirs.dataType.simpleString()}: leave the schema out if one was given, make the DataFrame anew, or "
+                "restart the stream"
             )

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from pyspark_hudistream.batch_reader import FilteringReader, TableReader, feed_of
+from pyspark_hudistream.batch_reader import TableReader, feed_of
 from pyspark_hudistream.source_options import SourceOptions, parse_source_options
 from pyspark_hudistream.stream_reader import StreamReader
 from streaming.spark.questions import scan_of
@@ -65,7 +65,7 @@ class DefaultSource(DataSource):
         asked.check_for_batch()
         for key, reason in asked.without_effect.items():
             log.info("option_without_effect", key=key, reason=reason)
-        return FilteringReader(asked, schema) if asked.pushes_filters else TableReader(asked, schema)
+        return TableReader(asked, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 Spark's name
         """Follows the table.

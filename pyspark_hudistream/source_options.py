@@ -27,7 +27,6 @@ _OWN = (
     "as_of",
     "since",
     "until",
-    "pushdown",
     "starting_offset",
     "max_instants_per_batch",
     "max_bytes_per_batch",
@@ -53,7 +52,6 @@ class SourceOptions:
         columns: the columns wanted, in order; None means all.
         where: which rows, in the form of `table.scan.predicate.parse_where`; None means all.
         read: which rows by time.
-        pushes_filters: whether filters of the query skip files (``pushdown``).
         max_instants: most commits in a batch of a stream; None means all.
         max_bytes: most bytes of files that the commits of a batch wrote; None means all. A batch has at least one
             commit.
@@ -67,7 +65,6 @@ class SourceOptions:
     columns: tuple[str, ...] | None = None
     where: list[Any] | None = None
     read: ReadOptions = field(default_factory=ReadOptions)
-    pushes_filters: bool = False
     max_instants: int | None = None
     max_bytes: int | None = None
     of_streams: tuple[str, ...] = ()
@@ -121,6 +118,11 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
     """
     own = {key: value for key, value in options.items() if key in _OWN}
     hudis = {_SPELLED.get(key.lower(), key): value for key, value in options.items() if key not in _OWN}
+    if "pushdown" in hudis:
+        raise InvalidConfigError(
+            "pushdown is not an option any more: Spark keeps the files that one filter chose for the next query on the "
+            "same DataFrame, which then misses rows; use where"
+        )
     for key in hudis:
         if not key.startswith(("hoodie.", "as.of.")) and key not in _SPELLED.values():
             raise InvalidConfigError(f"unknown option {key}{did_you_mean(key, _OWN)}")
@@ -143,7 +145,6 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
         columns=_columns(own.get("columns")),
         where=_where(own.get("where")),
         read=parsed.options,
-        pushes_filters=Flag().read("pushdown", own.get("pushdown", "false")),
         max_instants=limits.get("max_instants_per_batch"),
         max_bytes=limits.get("max_bytes_per_batch"),
         of_streams=tuple(streams),
@@ -163,13 +164,17 @@ def _columns(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
     if text.strip().startswith("["):
-        names = _json("columns", text)
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        given = _json("columns", text)
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
             raise InvalidConfigError(f"columns={text}: give names, separated by commas, or a JSON list of names")
-        return tuple(names)
-    names = Names().read("columns", text)
+        names = tuple(given)
+    else:
+        names = Names().read("columns", text)
     if not names:
         raise InvalidConfigError("columns is empty: name columns, separated by commas, or leave it out")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidConfigError(f"columns={text} names {twice} more than once")
     return names
 
 

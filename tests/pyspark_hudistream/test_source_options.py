@@ -24,7 +24,6 @@ def test_text_becomes_what_is_read():
     assert parse(since="20260101000000").read == ReadOptions(QueryType.INCREMENTAL, since="20260101000000")
     limited = parse(max_instants_per_batch="3", starting_offset="latest")
     assert (limited.max_instants, limited.is_limited, limited.read.start) == (3, True, "latest")
-    assert parse(pushdown="true").pushes_filters
 
 
 def test_spark_hands_keys_over_in_lower_case():
@@ -45,7 +44,9 @@ def test_spark_hands_keys_over_in_lower_case():
         ({"where": "[]"}, "JSON list of terms"),
         ({"max_instants_per_batch": "0"}, "max_instants_per_batch=0"),
         ({"max_bytes_per_batch": "many"}, "max_bytes_per_batch=many"),
-        ({"pushdown": "yes"}, "pushdown=yes"),
+        ({"pushdown": "true"}, "use where"),
+        ({"columns": "id,ts,id"}, "names id more than once"),
+        ({"columns": "[]"}, "columns is empty"),
         ({"as_of": "1", "since": "1"}, "set it to incremental|give until="),
         ({"hoodie.datasource.query.type": "cdc"}, "query type"),
     ],

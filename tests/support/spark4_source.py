@@ -61,6 +61,10 @@ found["types"] = [
     types.schema["at"].dataType.simpleString(),
 ]
 found["unknown"] = refused(colums="id")
+try:
+    spark.read.format("hudistream").options(deletes="true").schema("id string").load(plain).collect()
+except Exception as error:
+    found["schema_of_feed"] = str(error)
 found["of_streams"] = refused(max_instants_per_batch="1")
 try:
     whole.write.format("hudistream").mode("append").save(followed)
@@ -74,10 +78,6 @@ try:
 except Exception as error:
     found["stream_written"] = str(error)
 minor = tuple(map(int, pyspark.__version__.split(".")[:2]))
-if minor >= (4, 1):
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    filtered = read(pushdown="true").where("p = 'p1' AND v <> 'x'")
-    found["pushed"] = [filtered.count(), filtered.rdd.getNumPartitions()]
 if minor >= (4, 2) and "streams" in what:
     found["stream"] = follow_table(spark, followed, checkpoints)
     found["cleaned"] = follow_cleaned_table(f"{followed}_cleaned")

@@ -153,8 +153,7 @@ def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema
     """
     rules, changes, duplicates = merge_rules(options, config), plan_changes(options, config), options.duplicates
     if changes is None:
-        combines = duplicates.combine_before_insert and not options.effective_operation.is_bulk
-        compares = combines or not duplicates.allow_on_insert
+        compares = duplicates.combine_before_insert or not duplicates.allow_on_insert
     else:
         compares = changes.combines or not changes.adds_only
     if not compares or rules.deletes_all:
@@ -312,7 +311,7 @@ def _write_context(options: WriteOptions, config: TableConfig, schema: pa.Schema
         merge=merge_rules(options, config),
         key_column=find_key_column(config, schema),
         allow_duplicates=duplicates.allow_on_insert or operation.is_bulk,
-        combine_before_insert=duplicates.combine_before_insert and not operation.is_bulk,
+        combine_before_insert=duplicates.combine_before_insert,
         ranged=ranged_columns(config, schema),
         tells_keys=RECORD_INDEX in config.metadata_indexes and config.tells_keys,
         has_unique_keys=options.index.type.is_global or not config.partition_fields,

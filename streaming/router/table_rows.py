@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.errors import InvalidConfigError, InvalidRecordError, SchemaMismatchError
+from table.schema.avro_schema import relaxed_type
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def choose_columns(
 
 
 def _fields_of(arriving: pa.Schema, unfolded: str | None, given: pa.Schema | None) -> dict[str, pa.Field]:
+    arriving = pa.schema([field.with_type(relaxed_type(field.type)) for field in arriving])
     if unfolded is None:
         return {field.name: field for field in arriving}
     if unfolded not in arriving.names:
@@ -76,7 +78,7 @@ def _fields_of(arriving: pa.Schema, unfolded: str | None, given: pa.Schema | Non
     kind = arriving.field(unfolded).type
     outside = {field.name: field for field in arriving if field.name != unfolded}
     if pa.types.is_struct(kind):
-        return {**outside, **{field.name: field for field in kind}}
+        return {**outside, **{field.name: field for field in kind}}  # null where the struct is null
     if given is None:
         raise InvalidConfigError(
             f"unfold={unfolded!r} is a column of type {kind}: name the columns of each table in schemas, or give a "
@@ -112,26 +114,43 @@ def _parse(texts: pa.ChunkedArray, wanted: pa.Schema) -> pa.Table:
     try:
         objects = [_object(text) for text in texts.to_pylist()]
         return pa.Table.from_arrays(
-            [_column([found.get(field.name) for found in objects], field.type) for field in wanted], schema=wanted
+            [_column([found.get(field.name) for found in objects], field) for field in wanted], schema=wanted
         )
     except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException) as error:
         raise InvalidRecordError(f"a JSON text cannot be read as the table's columns: {error}") from error
 
 
 def _object(text: str | None) -> dict[str, Any]:
-    found = json.loads(text) if text is not None and text.strip() else None
+    found = json.loads(text, parse_float=_Number) if text is not None and text.strip() else None
     if found is not None and not isinstance(found, dict):
         raise ValueError(f"it is a {type(found).__name__}, and no object")
     return found or {}
 
 
-def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """JSON has no times and no decimals: they come as text, or as numbers."""
-    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
-        texts = pa.array([None if value is None else str(value) for value in values], pa.string())
-        return texts.cast(kind)
-    if pa.types.is_integer(kind):  # Arrow would cut 1.5 to 1
-        odd = next((value for value in values if value is not None and type(value) is not int), None)
-        if odd is not None:
-            raise ValueError(f"{odd!r} is no whole number")
-    return pa.array(values, kind)
+class _Number(float):
+    """A number of JSON, with the text that it had: a decimal may need more digits than a float has."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _whole(value: Any) -> int | None:
+    """A value as it is, if it is a whole number: Arrow would cut 1.5 to 1."""
+    if value is not None and type(value) is not int:
+        raise ValueError(f"{value!r} is no whole number")
+    return value
+
+
+def _column(values: list[Any], field: pa.Field) -> pa.Array:
+    """JSON has no times and no decimals: times come as ISO text, decimals as text or numbers."""
+    kind = field.type
+    try:
+        if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+            texts = pa.array([None if value is None else str(value) for value in values], pa.string())
+            return texts.cast(kind)
+        return pa.array(map(_whole, values) if pa.types.is_integer(kind) else values, kind)
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        raise ValueError(f"{field.name} as {kind}: {error}") from error

@@ -111,7 +111,8 @@ def to_spark_type(arrow: pa.DataType) -> str:
     if pa.types.is_map(arrow):
         return f"MAP<STRING, {to_spark_type(arrow.item_type)}>"
     if pa.types.is_timestamp(arrow):
-        return "TIMESTAMP" if arrow.tz else "TIMESTAMP_NTZ"
+        # what TIMESTAMP means is a setting of the session (spark.sql.timestampType)
+        return "TIMESTAMP_LTZ" if arrow.tz else "TIMESTAMP_NTZ"
     return _SPARK_NAMES.get(arrow, "STRING")
 
 

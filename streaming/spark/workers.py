@@ -23,6 +23,7 @@ from streaming.plan.routes import Routes, task_values
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult, decode_result
 from streaming.spark.carried import carried
+from streaming.spark.collations import without_collations
 from streaming.spark.schema import to_arrow_schema
 from streaming.spark.worker_failure import failure_of
 from streaming.spark.zipped_library import forget_finders
@@ -53,7 +54,7 @@ class SparkWorkers:
     can_repeat = True  # Spark computes the rows again
 
     def __init__(self, rows: DataFrame, parallelism: int) -> None:
-        self._rows, self.parallelism = rows, parallelism
+        self._rows, self.parallelism = without_collations(rows), parallelism
         self.schema: pa.Schema = to_arrow_schema(rows.schema)
 
     def list_partition_paths(self, keys: KeyExpressions) -> list[str]:

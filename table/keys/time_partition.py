@@ -198,7 +198,7 @@ def _parsed(column: str, form: str) -> str:
             order.append(text)
         else:
             pattern += re.escape(text)
-    pattern = quote_text(pattern + "$")
+    pattern = quote_text(pattern + r"\z")  # to Java "$" is also before a last line end
 
     def part(field: str, default: str) -> str:
         if field not in order:

@@ -30,6 +30,24 @@ def check_inserts_stay(
         )
 
 
+def check_combines(operation: Operation, duplicates: DuplicateSettings) -> None:
+    """Refuses a bulk insert that is to keep one record per key: its tasks sort rows, and compare none.
+
+    Args:
+        operation: of a batch.
+        duplicates: whether records of one key are merged within the batch.
+
+    Raises:
+        InvalidConfigError: names both options and the way out.
+    """
+    if operation.is_bulk and duplicates.combine_before_insert:
+        raise InvalidConfigError(
+            "hoodie.combine.before.insert=true with hoodie.datasource.write.operation=bulk_insert: a bulk insert keeps "
+            "all records of a key. Use the operation insert, or upsert; or leave hoodie.combine.before.insert out, and "
+            "drop what is there twice before the sink"
+        )
+
+
 def check_joins_logs(sizes: SizeSettings, index: IndexSettings, table_type: str | None) -> None:
     """Refuses new rows in log files where the index of the writer does not find them.
 

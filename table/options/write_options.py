@@ -22,7 +22,7 @@ from table.options.groups import (
     LogFileSettings,
     ServiceSettings,
 )
-from table.options.inserts import check_inserts_stay, check_joins_logs
+from table.options.inserts import check_combines, check_inserts_stay, check_joins_logs
 from table.options.keys import ALIASES, HONOURED
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
@@ -123,6 +123,7 @@ class WriteOptions:
         object.__setattr__(self, "archive", checked_retention(self.clean, self.archive, given=given))
         self._check_clustering()
         check_joins_logs(self.sizes, self.index, self.table.table_type)
+        check_combines(self.effective_operation, self.duplicates)
         check_inserts_stay(self.effective_operation, self.index.type, self.duplicates, self.table.table_type)
         check_sort_columns(self.tasks.bulk_insert_columns, self.clustering)
 

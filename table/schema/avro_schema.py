@@ -286,7 +286,7 @@ def check_batch_columns(batch: pa.Schema) -> None:
     """
     seen: set[str] = set()
     for name in batch.names:
-        if name in META_COLUMNS or name.startswith(RESERVED_PREFIX):
+        if name.lower() in META_COLUMNS or name.lower().startswith(RESERVED_PREFIX):
             raise SchemaMismatchError(
                 f"the batch has the column {name!r}, a name that the table or the sink uses itself: drop it"
             )
@@ -303,12 +303,12 @@ def check_batch_columns(batch: pa.Schema) -> None:
 
 
 def _check_fields(kind: pa.DataType, place: str) -> None:
-    """Refuses a struct with two fields of one name, at any depth: Avro has none."""
+    """Refuses a struct with two fields of one name in any case, at any depth: Avro has none, and Spark reads none."""
     fields = [kind.field(at) for at in range(kind.num_fields)] if pa.types.is_nested(kind) else []
-    names = [field.name for field in fields]
-    twice = next((name for name in names if names.count(name) > 1), None) if pa.types.is_struct(kind) else None
+    names = [field.name.lower() for field in fields] if pa.types.is_struct(kind) else []
+    twice = next((field.name for field in fields if names.count(field.name.lower()) > 1), None)
     if twice is not None:
-        raise SchemaMismatchError(f"the column {place!r} has the field {twice!r} twice: rename one")
+        raise SchemaMismatchError(f"the column {place!r} has the field {twice!r} twice (in any case): rename one")
     for field in fields:
         _check_fields(field.type, f"{place}.{field.name}")
 

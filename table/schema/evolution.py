@@ -187,12 +187,12 @@ def evolve_schema(  # noqa: PLR0913 one parameter per rule; all but the first th
 def _check_new_names(batch: pa.Schema, known: Collection[str]) -> None:
     """Refuses new columns that other engines would read otherwise, or that look like a delete marker and are none."""
     for column in batch:
-        if column.name in known or not column.name.startswith(META_PREFIX):
+        if column.name in known or not column.name.lower().startswith(META_PREFIX):
             continue
         if column.name != DELETE_MARKER:
             raise SchemaMismatchError(
-                f"the batch has the column {column.name!r}: names that begin with {META_PREFIX} are Hudi's own, except "
-                f"{DELETE_MARKER}; rename it"
+                f"the batch has the column {column.name!r}: names that begin with {META_PREFIX}, in any case, are "
+                f"Hudi's own, except {DELETE_MARKER}; rename it"
             )
         if not (pa.types.is_boolean(column.type) or pa.types.is_null(column.type)):
             raise SchemaMismatchError(

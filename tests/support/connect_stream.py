@@ -64,6 +64,11 @@ print("DRIVER", read_hudi(spark, on_driver).count(), flush=True)
 newest = HudiTable.open(table).history(1)["instant"][0].as_py()
 written = read_hudi(spark, table, since=str(int(newest) - 1)).count()
 print("WHERE", by_spark.id, by_arrow.id, by_python.id, written, flush=True)
+collated = spark.range(4).selectExpr("id", "if(id = 0, 'p', 'P') p").selectExpr("id", "p collate UTF8_LCASE p")
+in_any_case = HudiSink(f"{table}_collated", key="id", partition_by="p")
+in_any_case.write(collated, operation="insert")
+in_any_case.write(collated, operation="delete_partition")
+print("COLLATED", read_hudi(spark, f"{table}_collated").count(), flush=True)
 changes = {"hoodie.datasource.write.operation": "upsert", "hoodie.index.type": "GLOBAL_BLOOM"}
 moved = HudiSink(table, {**options, **changes}).write(
     spark.range(1000, 1020).selectExpr("concat('k', id) id", "'p9' p", "id + 1 ts")

@@ -1,9 +1,11 @@
 """The rows of one table out of a routed batch."""
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
-from streaming.router.table_rows import Columns
+from streaming.router.table_rows import Columns, choose_columns
 from table.errors import InvalidRecordError
 
 SCHEMA = pa.schema([("n", pa.int64()), ("id", pa.int64()), ("a", pa.string())])
@@ -27,3 +29,28 @@ def test_a_text_that_is_not_one_object_of_these_columns_is_refused_wherever_it_s
     for texts in ([text, " "], [" ", text], ['{"id": 7}', text, None]):
         with pytest.raises(InvalidRecordError, match="JSON text"):
             taken(texts)
+
+
+def test_decimals_are_those_of_the_text_and_an_error_names_its_column():
+    schema = pa.schema([("m", pa.decimal128(20, 2)), ("f", pa.float64())])
+
+    def take(text):
+        batch = pa.RecordBatch.from_pydict({"body": [text]})
+        return pa.Table.from_batches(Columns(schema, "body").take([batch])).to_pylist()
+
+    whole = Decimal("123456789012345678.91")
+    assert take(f'{{"m": {whole}, "f": 0.1}}') == take(f'{{"m": "{whole}", "f": 0.1}}') == [{"m": whole, "f": 0.1}]
+    with pytest.raises(InvalidRecordError, match="m as decimal"):
+        take('{"m": "much"}')
+
+
+@pytest.mark.parametrize("unfolded", [None, "s"])
+def test_what_is_required_within_a_struct_is_null_where_the_struct_is(unfolded):
+    inner = pa.struct([pa.field("n", pa.int32(), nullable=False)])
+    arriving = pa.schema([("id", pa.string()), ("s", inner)])
+    sent = pa.schema([("id", pa.string()), ("s", pa.struct([("n", pa.int32())]))])  # as Spark sends it
+    batch = pa.RecordBatch.from_pylist([{"id": "a", "s": None}, {"id": "b", "s": {"n": 1}}], sent)
+    names = frozenset(["id", (unfolded and "n") or "s"])
+    (taken,) = choose_columns(arriving, unfolded, None, names, frozenset()).take([batch])
+    name, values = ("n", [None, 1]) if unfolded else ("s", [None, {"n": 1}])
+    assert taken.to_pydict() == {"id": ["a", "b"], name: values}

@@ -36,6 +36,7 @@ def test_the_sink_unchanged_under_spark_connect(python, tmp_path):
     assert said["WHERE"] == "k7 k7 k7 10"
     # ten of the twenty move to another partition path: two exchanges
     assert said["UPSERT"] == "20 10"
+    assert said["COLLATED"] == "0"  # both partition paths are deleted
     assert said["FAILED"] == "p9 True PythonException"
     assert "checkpoint.location is empty" in said["EMPTY"]
     assert "hudistream.checkpoint.location" in said["WITHOUT"]

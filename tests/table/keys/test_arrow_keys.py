@@ -98,7 +98,7 @@ def test_times_of_any_zone_make_the_same_paths_as_in_sql(spark, tmp_path):
     )
     shown = seconds.astype("datetime64[s]").astype(str)
     texts = [str(text).replace("T", " ") for text in shown]
-    texts[:6] = [None, "", "31.02.2024", "29.02.2024", "2024-13-01 00:00:00", "2024-01-01"]
+    texts[:7] = [None, "", "31.02.2024", "29.02.2024", "2024-13-01 00:00:00", "2024-01-01", "29.02.2024\n"]
     rows = pa.table(
         {
             "n": np.arange(len(seconds)),

@@ -223,6 +223,7 @@ def test_custom_key_generator_takes_a_kind_with_each_field():
         ({"hoodie.parquet.max.file.size": "big"}, "hoodie.parquet.max.file.size=big: no size: give a number"),
         ({"hoodie.parquet.max.file.size": "0"}, "hoodie.parquet.max.file.size=0"),
         ({"hoodie.combine.before.insert": "maybe"}, "hoodie.combine.before.insert=maybe"),
+        ({"write.precombine": "true", "write.operation": "bulk_insert"}, "a bulk insert keeps all records of a key"),
         ({"hoodie.index.bloom.fpp": "2"}, "hoodie.index.bloom.fpp=2"),
         ({"hoodie.auto.commit": "false"}, "hoodie.auto.commit=false is refused: the stream's checkpoint"),
         ({"table.type": "MERGE_ON_WRITE"}, "table.type=MERGE_ON_WRITE"),

@@ -65,6 +65,9 @@ class GlueCatalog:
             self._client.create_table(DatabaseName=wanted.database, TableInput=table_input(wanted))
 
     def change_table(self, wanted: Registration, *, cascades: bool) -> None:  # noqa: D102
+        # the table last: its columns tell the next sync whether this one came to its end
+        if cascades and wanted.partition_keys:
+            self.move_partitions(wanted, self.list_partitions(wanted))
         with _named(f"table {wanted.database}.{wanted.name}"):
             stored = self._client.get_table(DatabaseName=wanted.database, Name=wanted.name)["Table"]
             changed = table_input(wanted)
@@ -72,8 +75,6 @@ class GlueCatalog:
             changed |= {name: stored[name] for name in _OF_OTHERS if name in stored}
             _keep_comments(changed, stored)
             self._client.update_table(DatabaseName=wanted.database, TableInput=changed, SkipArchive=True)
-        if cascades and wanted.partition_keys:
-            self.move_partitions(wanted, self.list_partitions(wanted))
 
     def list_partitions(self, of: Registration) -> Partitions:  # noqa: D102
         found: dict[tuple[str, ...], str] = {}

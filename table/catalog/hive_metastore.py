@@ -79,6 +79,7 @@ class HiveMetastore:
             # properties that other tools set stay: statistics, owners, the table's comment
             table.parameters = {**others_parameters(stored.parameters), **table.parameters}
             table.owner, table.createTime = stored.owner, stored.createTime
+            _keep_comments(table, stored)
             context = types.EnvironmentContext({"CASCADE": "true" if cascades else "false"})
             client.alter_table_with_environment_context(wanted.database, wanted.name, table, context)
 
@@ -213,6 +214,13 @@ class HiveMetastore:
 
     def _as_fields(self, columns: Sequence[CatalogColumn]) -> list[Any]:
         return [self._types.FieldSchema(one.name, one.type, "") for one in columns]
+
+
+def _keep_comments(table: Any, stored: Any) -> None:
+    """Keeps the column comments of users and their tools: a sync itself registers none."""
+    comments = {one.name: one.comment for one in (*(stored.sd.cols or ()), *(stored.partitionKeys or ()))}
+    for column in (*table.sd.cols, *table.partitionKeys):
+        column.comment = comments.get(column.name) or ""
 
 
 def _columns_of(fields: Iterable[Any]) -> tuple[CatalogColumn, ...]:

@@ -92,6 +92,10 @@ def test_the_metastore_has_what_the_catalog_in_memory_has(address, tmp_path, kin
 
     write(path, options, 0, rows(range(45), partition=lambda n: f"p{n}"))
     assert both().partitions_added == 45 * len(names)
+    with catalog._asking("test") as client:
+        stored = client.get_table(database, "t")
+        stored.sd.cols[5].comment = "the key"
+        client.alter_table(database, "t", stored)
     batch = wider(range(45, 50), partition=lambda n: f"p{n}")
     write(path, options, 1, batch)
     assert (both().partitions_added, both().is_empty) == (5 * len(names), True)
@@ -102,6 +106,8 @@ def test_the_metastore_has_what_the_catalog_in_memory_has(address, tmp_path, kin
     }
     write(path, {**options, **drop}, 2, batch.slice(0, 0))
     assert both().partitions_dropped == 11 * len(names)
+    with catalog._asking("test") as client:
+        assert client.get_table(database, "t").sd.cols[5].comment == "the key"
     catalog.close()
 
 

@@ -41,7 +41,7 @@ CHECKPOINT_EVERY = 10
 KEPT_MS, KEPT_AT_LEAST_MS, KEPT_COMMITS = 86_400_000, 3_600_000, 1000
 """Commits that a checkpoint has made superfluous stay for readers that listed them, and for time travel: for a day, or
 for an hour where more than so many have come since. A listing of the table lists them, too."""
-_FOOTERS_CHECKED = 1000
+_FOOTERS_CHECKED = 1000  # before a new log, of a large table
 _TRIES = 10
 _ANEW = (
     "if no other writer keeps it, delete the folder _delta_log, and the next commit, or "
@@ -82,7 +82,10 @@ class DeltaLog:
                 return state
             _check_types(state, target)
             if state.metadata is None:
-                _check_footers(self._storage, files, target)
+                step = -(-len(files) // _FOOTERS_CHECKED) or 1
+                _check_footers(self._storage, files[::step], target)
+            elif _changed_types(state, target):  # the log may have missed a commit whose files stay
+                _check_footers(self._storage, [one for one in files if one.instant_time != target.as_of], target)
             now_ms = clock.now_ms()
             actions = plan_commit(state, target, clock.fresh_uuid(), now_ms)
             if not actions:
@@ -170,9 +173,13 @@ def _load_checkpoint(storage: Storage, version: int, *, is_needed: bool) -> Delt
         return DeltaState()
 
 
+def _changed_types(state: DeltaState, target: DeltaTarget) -> list[str]:
+    return changed_types(state.metadata["schemaString"], target.schema) if state.metadata is not None else []
+
+
 def _check_types(state: DeltaState, target: DeltaTarget) -> None:
     stays = state.files.keys() & target.files.keys()
-    changed = changed_types(state.metadata["schemaString"], target.schema) if state.metadata is not None else []
+    changed = _changed_types(state, target)
     if changed and stays:
         raise UnsupportedTableError(
             f"the Delta log cannot follow a change of types: {'; '.join(changed)}. Older files have the old type, and "
@@ -182,9 +189,8 @@ def _check_types(state: DeltaState, target: DeltaTarget) -> None:
 
 
 def _check_footers(storage: Storage, files: Sequence[BaseFile], target: DeltaTarget) -> None:
-    """Refuses a new log over files whose columns have older types. Of a large table it looks at some files."""
-    step = -(-len(files) // _FOOTERS_CHECKED) or 1
-    for file in files[::step]:
+    """Refuses files whose columns have older types."""
+    for file in files:
         try:
             with storage.open_input(file.path, file.size_bytes) as source:
                 stored = without_meta_columns(pq.read_schema(source))

@@ -194,6 +194,19 @@ def test_a_change_of_types_is_followed_where_no_older_file_stays(tmp_path):
     assert_equal(path)
 
 
+def test_a_log_that_missed_a_commit_does_not_follow_a_change_of_types_over_its_files(tmp_path):
+    path, keys = str(tmp_path / "t"), {"key": "id", "partition_by": "d"}
+    with ArrowSink(path, KEPT, **keys) as sink:
+        sink.write(INT.append_column("d", [["x"]]))
+    before = of_delta(path)
+    with ArrowSink(path, **keys) as sink:
+        sink.write(INT.append_column("d", [["y"]]))  # the log misses it
+        sink.write(pa.table({"id": ["a"], "n": [2**40], "d": ["x"]}))  # and the file that it knows is rewritten
+    with pytest.raises(UnsupportedTableError, match=r"y/.* has columns of older types: n was integer, is long"):
+        write_manifest(HudiTable.open(path), ManifestFor.DELTA)
+    assert of_delta(path) == before
+
+
 def test_another_type_after_an_undone_commit_is_followed(tmp_path):
     path = str(tmp_path / "t")
     with ArrowSink(path, KEPT, key="id", operation="insert") as sink:

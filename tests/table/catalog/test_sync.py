@@ -8,6 +8,7 @@ import boto3
 import pyarrow as pa
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 from engine import Engine, rows
 from fake_catalog import FakeCatalog
 from needs import require
@@ -444,6 +445,30 @@ def test_glue_has_what_the_catalog_in_memory_has(path, glue, is_mor):
     parameters = stored["Parameters"]
     assert parameters["hudi.metadata-listing-enabled"] == "FALSE"
     assert json.loads(parameters["spark.sql.sources.schema.part.0"])["fields"][-1]["name"] == "p"
+
+
+def test_a_new_column_reaches_all_partitions_of_glue_whatever_fails_before(path, glue):
+    class Throttled:
+        def __getattr__(self, name):
+            return self._fail if name == self.fails else getattr(glue, name)
+
+        def _fail(self, **_):
+            raise ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, self.fails)
+
+    client = Throttled()
+    client.fails = None
+    catalog = GlueCatalog(settings_of(), client)
+    Engine(path).write(0, rows(range(3)))
+    sync(path, catalog)
+    wider = rows(range(3, 6)).append_column("w", pa.array([1] * 3))
+    Engine(path).write(1, wider, schema=wider.schema)
+    for client.fails in ("batch_update_partition", "update_table"):
+        with pytest.raises(CatalogError, match="Rate exceeded"):
+            sync(path, catalog)
+    client.fails = None
+    assert sync(path, catalog).changed == ("lake.t",)
+    stored = glue.get_partitions(DatabaseName="lake", TableName="t")["Partitions"]
+    assert [one["StorageDescriptor"]["Columns"][-1]["Name"] for one in stored] == ["w"] * 3
 
 
 def test_an_error_of_glue_names_the_table(path, glue_address):

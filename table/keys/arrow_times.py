@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.keys.time_partition import FORM_FIELDS, NUMBER_UNITS, TimePartition, split_format
+from table.keys.time_partition import FORM_FIELDS, MOST, NUMBER_UNITS, TimePartition, split_format
 
 Times = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -25,7 +25,7 @@ _CUT = {"NANOSECONDS": 1_000_000, "MICROSECONDS": 1000}
 
 
 def format_times(settings: TimePartition, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The partition value of each row (string); null if a text has none of the input formats.
+    """The partition value of each row (string); null if a text has none of the input formats, or a number is no time.
 
     Args:
         settings: how a time becomes a partition value.
@@ -36,24 +36,28 @@ def format_times(settings: TimePartition, column: pa.ChunkedArray) -> pa.Chunked
         zone = settings.input_timezone
     else:
         unit = settings.scalar_unit if settings.type == "SCALAR" else NUMBER_UNITS.get(settings.type, "MILLISECONDS")
-        times, good, zone = _millis(_numbers(column), unit) * 1000, np.ones(len(column), np.bool_), "UTC"
+        numbers, good = _numbers(column, MOST[unit])
+        times, zone = _millis(numbers, unit) * 1000, "UTC"
     if zone != settings.output_timezone:
         times = _to_wall_clock(_from_wall_clock(times, zone), settings.output_timezone)
     text = _formatted(times, settings.output_format)
     return pa.chunked_array([pc.if_else(pa.array(good), text, pa.scalar(None, pa.string()))])
 
 
-def _numbers(column: pa.ChunkedArray) -> Times:
+def _numbers(column: pa.ChunkedArray, most: int) -> tuple[Times, Flags]:
+    """The numbers, and whether each is a time. Hudi takes 1 for a null."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         column = column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
     elif pa.types.is_date32(kind):
         column = column.cast(pa.int32())
-    elif not pa.types.is_integer(kind):
+    size = column if pa.types.is_integer(column.type) else column.cast(pa.float64())
+    good = pc.fill_null(pc.and_(pc.greater_equal(size, -most), pc.less_equal(size, most)), True)
+    if not pa.types.is_integer(column.type):
         column = pc.trunc(column)
-    # Hudi takes 1 for a null
+    column = pc.if_else(good, column, pa.scalar(None, column.type))
     numbers: Times = pc.fill_null(pc.cast(column, pa.int64(), safe=False), 1).to_numpy()
-    return numbers
+    return numbers, good.to_numpy()
 
 
 def _millis(numbers: Times, unit: str) -> Times:

@@ -177,7 +177,7 @@ def url_encode_text(value: str) -> str:
 
 
 _CONTROL = re.compile(r"[\x01-\x1f\x7f]")
-NO_PARTITION_PATH = "no partition path can be made of the row: its text is no date of the configured form"
+NO_PARTITION_PATH = "no partition path can be made of the row: its value is no time of the configured form"
 
 
 def partition_path_problem(path: str | None) -> str | None:  # noqa: PLR0911 a list of reasons

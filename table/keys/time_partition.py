@@ -36,6 +36,16 @@ _SCALAR_MILLIS = {
     "HOURS": "{} * 3600000",
     "DAYS": "{} * 86400000",
 }
+# the greatest number that is a time, near the year 190,000: with greater ones microseconds have no room
+MOST = {
+    "NANOSECONDS": 9 * 10**18,
+    "MICROSECONDS": 6 * 10**18,
+    "MILLISECONDS": 6 * 10**15,
+    "SECONDS": 6 * 10**12,
+    "MINUTES": 10**11,
+    "HOURS": 16 * 10**8,
+    "DAYS": 69 * 10**6,
+}
 NUMBER_UNITS = {"UNIX_TIMESTAMP": "SECONDS", "EPOCHMILLISECONDS": "MILLISECONDS", "EPOCHMICROSECONDS": "MICROSECONDS"}
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 
@@ -161,7 +171,10 @@ def build_time_value(settings: TimePartition, column: str, kind: pa.DataType, na
         zone = settings.input_timezone
     else:
         unit = settings.scalar_unit if settings.type == "SCALAR" else NUMBER_UNITS.get(settings.type, "MILLISECONDS")
-        time = _from_number(_number_of(column, kind, name), unit)
+        number = _number_of(column, kind, name)
+        given = column if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else number
+        fits = f"{column} IS NULL OR {given} BETWEEN -{MOST[unit]} AND {MOST[unit]}"
+        time = f"CASE WHEN {fits} THEN {_from_number(number, unit)} END"
         zone = "UTC"
     if zone != settings.output_timezone:
         time = f"convert_timezone({quote_text(zone)}, {quote_text(settings.output_timezone)}, {time})"

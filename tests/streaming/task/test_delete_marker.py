@@ -21,15 +21,16 @@ def ids(path):
 
 
 @EACH_TYPE
-@pytest.mark.parametrize("combines", ["false", "true"])
 @pytest.mark.parametrize(
-    ("operation", "left"),
+    ("operation", "combines", "left"),
     [
-        ("insert", ["a", "d"]),
-        ("bulk_insert", ["a", "d"]),
-        ("insert_overwrite", ["d"]),
-        ("insert_overwrite_table", ["d"]),
-        ("upsert", ["a", "d"]),
+        ("insert", "false", ["a", "d"]),
+        ("insert", "true", ["a", "d"]),
+        ("bulk_insert", "false", ["a", "d"]),
+        ("insert_overwrite", "false", ["d"]),
+        ("insert_overwrite", "true", ["d"]),
+        ("insert_overwrite_table", "true", ["d"]),
+        ("upsert", "false", ["a", "d"]),
     ],
 )
 def test_a_record_that_deletes_its_key_is_no_row(tmp_path, table_type, operation, left, combines):

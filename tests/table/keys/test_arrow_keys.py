@@ -69,6 +69,8 @@ def time_cases():
             "some",
             timed(timestamp_type="SCALAR", timestamp_scalar_time_unit=unit, output_dateformat=form, timezone=zone),
         )
+        for name, kind in (("far", "UNIX_TIMESTAMP"), ("real", "UNIX_TIMESTAMP"), ("far", "EPOCHMICROSECONDS")):
+            yield time, "u", name, timed(timestamp_type=kind, output_dateformat=form, output_timezone=zone)
         yield (
             time,
             "u",
@@ -106,6 +108,8 @@ def test_times_of_any_zone_make_the_same_paths_as_in_sql(spark, tmp_path):
             "ms": seconds * 1000 + 7,
             "some": pa.array([None, *(seconds[1:] // 977).tolist()], pa.int64()),
             "text": texts,
+            "far": pa.array([0, None, 2**62, -(2**63), 2**63 - 1] + [1700000000] * (len(seconds) - 5), pa.int64()),
+            "real": [1e30, None, float("nan"), -1e30, 1.7e9] + [1700000000.5] * (len(seconds) - 5),
         }
     )
     agree(spark, tmp_path, rows, list(time_cases()))

@@ -180,6 +180,7 @@ def test_a_fault_of_hudi_is_still_there(hudi, tmp_path, utc, name):
     check_fault(tmp_path, RealHudi(hudi, "1.0.2", skips=False), OF_HUDI[name], name)
 
 
+@pytest.mark.slow
 @pytest.mark.hudi
 @pytest.mark.parametrize("name", OF_LATER_HUDI)
 def test_a_fault_of_a_later_hudi_is_still_there(partners, tmp_path, utc, name):

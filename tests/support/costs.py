@@ -22,7 +22,7 @@ def write_costs(seconds_of_cases):
     """Writes the file anew.
 
     Args:
-        seconds_of_cases: seconds by case, of all tests.
+        seconds_of_cases: seconds by case, of all tests that no mark leaves to `make test-all`.
     """
     totals, counts = Counter(), Counter()
     for case, seconds in seconds_of_cases.items():
@@ -40,7 +40,8 @@ class CostRecord:
         self.seconds = Counter()
 
     def pytest_runtest_logreport(self, report):
-        self.seconds[report.nodeid] += report.duration
+        if "slow" not in report.keywords:
+            self.seconds[report.nodeid] += report.duration
 
     def pytest_sessionfinish(self, session):
         whole = not any(session.config.getoption(name) for name in ("keyword", "file_or_dir", "maxfail"))

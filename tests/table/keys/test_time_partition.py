@@ -23,7 +23,8 @@ def parsed(settings):
 def patterns_of(*forms):
     sql = build_time_value(TimePartition("MIXED", "yyyy", input_formats=forms), "`c`", pa.string(), "c")
     literals = dict.fromkeys(re.findall(r"`c` RLIKE '((?:[^'\\]|\\.)*)'", sql))
-    return [re.sub(r"\\(u0024|.)", lambda found: found[1].replace("u0024", "$"), one) for one in literals]
+    found = [re.sub(r"\\(u0024|.)", lambda found: found[1].replace("u0024", "$"), one) for one in literals]
+    return [one.removesuffix(r"\z") + r"\Z" for one in found]  # Python's name for the end of a text
 
 
 @pytest.mark.parametrize(

@@ -63,13 +63,13 @@ class FrameMaker:
     def make(self) -> DataFrame:
         """The rows, with the columns wanted in order."""
         frames = [
-            self._shown(rows, nulls)
+            self._shown(rows)
             for nulls, found in self._slices_by_nulls().items()
-            for rows in self._rows_of(found)
+            for rows in self._rows_of(found, nulls)
         ]
         if not frames:
             nothing = self.spark.createDataFrame([], to_spark_ddl(self.plan.shown))
-            return self._shown(nothing, frozenset())
+            return self._shown(nothing)
         return reduce(DataFrame.unionAll, frames)
 
     def _slices_by_nulls(self) -> dict[frozenset[str], list[FileSlice]]:
@@ -83,13 +83,14 @@ class FrameMaker:
             groups.setdefault(null_columns(config, found.partition_path), []).append(found)
         return groups
 
-    def _rows_of(self, slices: Sequence[FileSlice]) -> list[DataFrame]:
+    def _rows_of(self, slices: Sequence[FileSlice], nulls: frozenset[str]) -> list[DataFrame]:
         if self.condition is None:
             return [self._read_by_python(slices)]
         frames, others = [], [found for found in slices if found.log_files]
         for written, found in self._by_written_types([one for one in slices if not one.log_files]).items():
             casts = all(_spark_widens(field.type, self.plan.schema.field(field.name).type) for field in written or ())
-            rows = self._read_by_spark(found, self.condition, written) if written is not None and casts else None
+            can = written is not None and casts
+            rows = self._read_by_spark(found, self.condition, written or (), nulls) if can else None
             if rows is None:
                 others += found
             else:
@@ -107,7 +108,7 @@ class FrameMaker:
         return groups
 
     def _read_by_spark(
-        self, slices: Sequence[FileSlice], condition: Column, written: Sequence[pa.Field]
+        self, slices: Sequence[FileSlice], condition: Column, written: Sequence[pa.Field], nulls: frozenset[str]
     ) -> DataFrame | None:
         """Rows of base files; None where Spark cannot reach them.
 
@@ -115,6 +116,7 @@ class FrameMaker:
             slices: of one base file each.
             condition: the plan's.
             written: the columns that all of them hold with other types than the table.
+            nulls: the columns that are shown as null in all of them.
         """
         storage = self.plan.context.table.storage
         paths = [storage.absolute(found.base_file.path) for found in slices if found.base_file is not None]
@@ -140,6 +142,8 @@ class FrameMaker:
             return None
         if path_column is not None:  # an alias of the path column, so Spark pushes filters into the files
             rows = rows.withColumn(path_column, F.col(PARTITION_PATH))
+        for name in nulls & set(self.plan.schema.names):
+            rows = rows.withColumn(name, F.lit(None).cast(to_spark_type(self.plan.schema.field(name).type)))
         for field in written:
             present = to_spark_type(self.plan.schema.field(field.name).type)
             rows = rows.withColumn(field.name, F.col(quote_name(field.name)).cast(present))
@@ -150,15 +154,13 @@ class FrameMaker:
         sent = self.spark.createDataFrame([(parcel,) for parcel in parcels], "parcel BINARY")
         return sent.repartition(len(parcels)).mapInArrow(carried(read_parcels), to_spark_ddl(self.plan.shown))
 
-    def _shown(self, rows: DataFrame, nulls: frozenset[str]) -> DataFrame:
+    def _shown(self, rows: DataFrame) -> DataFrame:
         texts = text_columns(self.plan.context.table.config)
         columns = []
         for name in self.plan.names:
             column = F.col(quote_name(name))
             kind = self.plan.schema.field(name).type
-            if name in nulls:
-                column = F.lit(None).cast(to_spark_type(kind)).alias(name)
-            elif name in texts and not pa.types.is_string(kind):
+            if name in texts and not pa.types.is_string(kind):
                 column = column.cast("string").alias(name)
             columns.append(column)
         return rows.select(columns)

@@ -42,6 +42,8 @@ def folder_values(config: TableConfig, schema: pa.Schema, path: str) -> Mapping[
 def null_columns(config: TableConfig, path: str) -> frozenset[str]:
     """Columns that are shown as null in a partition, because the path says so.
 
+    The path is also that of empty texts, and of rows that a global index keeps there. Hudi 1.0.2 shows null for these.
+
     Args:
         config: the table's properties.
         path: of the partition.

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from log_only_bucket import write_table
+from needs import require
 from oracles import hudi_rs
 from tiers import quick
 from values import frame_rows, rows_of, shown
@@ -16,6 +17,7 @@ from streaming import HudiSink, read_hudi
 from table import UnsupportedTableError, read_table
 from table.config.table_config import load_table_config, update_properties
 from table.hudi_table import HudiTable
+from table.scan.scan import make_scan
 from table.schema.avro_schema import META_COLUMNS
 from table.storage.local import LocalStorage
 from table.timeline.instant import Action
@@ -196,3 +198,27 @@ def test_rows_that_a_global_index_keeps_in_their_path_are_shown_alike(hudi, spar
     assert [row.id for row in read_hudi(spark, path, columns=["id", "p"], where=[("p", "=", "y")]).collect()] == ["b"]
     pushed = frame.filter("p = 'y'")._jdf.queryExecution().toString()
     assert "PushedFilters: [IsNotNull(_hoodie_partition_path), EqualTo(_hoodie_partition_path,y)]" in pushed
+
+
+@pytest.mark.parametrize("styled", ["false", "true"])
+def test_every_row_in_the_path_of_nulls_shows_null(hudi, spark, tmp_path, styled):
+    """Empty texts lie there, too, and rows that a global index keeps there: all readers answer as Hudi does."""
+    path = str(tmp_path / "t")
+    options = {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "false"}
+    options |= {"hoodie.datasource.write.hive_style_partitioning": styled, "hudistream.manifest.for": "delta"}
+    with ArrowSink(path, options, key="id", partition_by="p", order_by="ts") as sink:
+        named = ["n", "y", "e", "l"], [None, "y", "", "__HIVE_DEFAULT_PARTITION__"]
+        sink.write(pa.table({"id": named[0], "p": named[1], "ts": [1] * 4}))
+        sink.write(pa.table({"id": ["n"], "p": ["x"], "ts": [2]}))
+    wanted = {"e": None, "l": None, "n": None, "y": "y"}
+    assert {row["id"]: row["p"] for row in hudi.read(path)} == wanted
+    assert {row["id"]: row["p"] for row in read_table(path).to_pylist()} == wanted
+    assert {row.id: row.p for row in read_hudi(spark, path).collect()} == wanted
+    delta = require("deltalake").DeltaTable(path).to_pyarrow_table()
+    assert dict(zip(delta["id"].to_pylist(), delta["p"].to_pylist(), strict=True)) == wanted
+    for terms, found in (([("p", "=", "x")], []), ([("p", "=", "")], []), ([("p", "!=", "y")], [])):
+        assert sorted(make_scan(HudiTable.open(path), ["id"], terms).to_arrow()["id"].to_pylist()) == found
+        assert sorted(row.id for row in read_hudi(spark, path, where=terms).collect()) == found
+    is_null = pc.field("p").is_null()
+    assert sorted(make_scan(HudiTable.open(path), ["id"], is_null).to_arrow()["id"].to_pylist()) == ["e", "l", "n"]
+    assert sorted(row.id for row in read_hudi(spark, path, where=is_null).collect()) == ["e", "l", "n"]

@@ -85,7 +85,7 @@ def test_the_name_of_one_field_stands_before_its_value_where_the_table_says_so()
     ("path", "problem"),
     [("", None), ("eu", None), ("2023/11/14", None), ("a/b:c", None), ("..", "empty part"), ("a/../b", "empty part"),
      ("/a", "empty part"), ("a//b", "empty part"), ("a/", "empty part"), (".hoodie", "metadata"), ("eu:1", "colon"),
-     ("a\tb", "urlencode"), ("a/b\x7f", "control character"), (None, "no date")],
+     ("a\tb", "urlencode"), ("a/b\x7f", "control character"), (None, "no time")],
 )  # fmt: skip
 def test_paths_that_cannot_be_folders_of_the_table(path, problem):
     said = partition_path_problem(path)

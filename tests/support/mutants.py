@@ -373,6 +373,38 @@ MUTANTS = (
         "a record that deletes its key is inserted", "streaming/task/append.py",
         "        if deletes.any():", "        if False:", ("tests/streaming/task/test_delete_marker.py",),
     ),
+    Mutant(
+        "a new column does not reach the partitions of Glue", "table/catalog/glue.py",
+        "        if cascades and wanted.partition_keys:", "        if False:", ("tests/table/catalog/test_sync.py",),
+    ),
+    Mutant(
+        "the Delta log follows a type over files that it missed", "table/catalog/delta/delta_log.py",
+        "            elif _changed_types(state, target):", "            elif False:",
+        ("tests/table/catalog/test_delta_log.py",),
+    ),
+    Mutant(
+        "rows in the path of nulls show what the file holds", "table/scan/partition_guarantee.py",
+        ", **nulls}.items()", "}.items()", ("tests/table/scan/test_rows_of_other_folders.py",),
+    ),
+    Mutant(
+        "decimals of JSON go through a float", "streaming/router/table_rows.py", ", parse_float=_Number", "",
+        ("tests/streaming/router/test_table_rows.py",),
+    ),
+    Mutant(
+        "a bulk insert that is to combine keeps all records of a key", "table/options/write_options.py",
+        "        check_combines(self.effective_operation, self.duplicates)\n", "",
+        ("tests/table/options/test_options.py",),
+    ),
+    Mutant(
+        "Hudi's names in capitals are columns", "table/schema/evolution.py",
+        "not column.name.lower().startswith(META_PREFIX)", "not column.name.startswith(META_PREFIX)",
+        ("tests/table/schema/test_schema_evolution.py",),
+    ),
+    Mutant(
+        "a number beyond the range of times makes a path", "table/keys/arrow_times.py",
+        "        numbers, good = _numbers(column, MOST[unit])", "        numbers, good = _numbers(column, 2**63 - 1)",
+        ("tests/table/keys/test_arrow_keys.py",),
+    ),
 )  # fmt: skip
 
 

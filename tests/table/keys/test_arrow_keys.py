@@ -7,7 +7,9 @@ from key_cases import CASES, ROWS, timed
 
 from table.config.table_config import TableConfig, keygen_type_of
 from table.keys.arrow_keys import compute_keys
+from table.keys.arrow_times import format_times
 from table.keys.keygen import build_key_expressions
+from table.keys.time_partition import TimePartition
 
 
 def expressions(case, schema):
@@ -172,3 +174,10 @@ def test_dates_of_any_year_are_spelled_as_java_does():
     keys, paths = compute_keys(rules, pa.table({"d": dates}))
     assert keys.to_pylist() == [*days.values(), None]
     assert paths.to_pylist() == [*days.values(), "__HIVE_DEFAULT_PARTITION__"]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("values", [[0, None, 2**62, -(2**63)], [0.5, None, 1e30, float("nan")]])
+def test_a_number_beyond_the_range_of_times_makes_no_path(values):
+    column = pa.chunked_array([pa.array(values)])
+    assert format_times(TimePartition("UNIX_TIMESTAMP", "yyyy"), column).to_pylist() == ["1970", "1970", None, None]

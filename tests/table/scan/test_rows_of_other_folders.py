@@ -2,6 +2,7 @@
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hudistream
@@ -94,3 +95,21 @@ def test_statistics_of_the_files_hide_no_row_that_is_shown_with_the_value_of_its
     where = [("p", ">=", "p2"), ("p", "<=", "p28")]
     assert table.count(where) == sum("p2" <= p <= "p28" for p in table.scan().to_arrow()["p"].to_pylist()) == 10
     assert table.count([("ts", "=", 2)]) == 1
+
+
+@pytest.mark.parametrize("styled", ["false", "true"])
+def test_all_rows_in_the_path_of_nulls_show_null_and_conditions_go_by_it(tmp_path, styled):
+    path = str(tmp_path / "t")
+    options = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"}
+    options["hoodie.datasource.write.hive_style_partitioning"] = styled
+    with ArrowSink(path, options, key="id", partition_by="p", order_by="ts") as sink:
+        named = ["n", "y", "e", "l"], [None, "y", "", "__HIVE_DEFAULT_PARTITION__"]
+        sink.write(pa.table({"id": named[0], "p": named[1], "ts": [1] * 4}))
+        sink.write(pa.table({"id": ["n"], "p": ["x"], "ts": [2]}))
+    table = HudiTable.open(path)
+    shown = make_scan(table, ["id", "p"]).to_arrow()
+    found = dict(zip(shown["id"].to_pylist(), shown["p"].to_pylist(), strict=True))
+    assert found == {"e": None, "l": None, "n": None, "y": "y"}
+    for value in ("x", "", "__HIVE_DEFAULT_PARTITION__"):
+        assert make_scan(table, ["id"], [("p", "=", value)]).count() == 0
+    assert make_scan(table, ["id"], pc.field("p").is_null()).count() == 3

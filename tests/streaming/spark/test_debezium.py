@@ -66,7 +66,8 @@ def test_numbers_are_decimals_as_they_stand(spark):
 
 
 NESTED = (
-    "id bigint, l array<timestamp>, s struct<d: date, n: array<struct<n: timestamp_ntz, v: int>>>, m map<string, date>"
+    "id bigint, l array<timestamp>, s struct<d: date, `it's`: date, n: array<struct<n: timestamp_ntz, v: int>>>, "
+    "m map<string, date>"
 )
 
 
@@ -74,7 +75,7 @@ def test_times_within_lists_structs_and_maps_are_read_as_others_are(spark):
     nested = {
         "id": 1,
         "l": [1700000000123456, None, "2023-11-14T22:13:20.123456Z"],
-        "s": {"d": 19000, "n": [{"n": 1700000000123456, "v": 3}]},
+        "s": {"d": 19000, "it's": 19000, "n": [{"n": 1700000000123456, "v": 3}]},
         "m": {"a": "2022-01-08", "b": None},
     }
     moment = datetime.fromisoformat("2023-11-14T22:13:20.123456")

@@ -9,9 +9,14 @@ from table.keys.sql_text import quote_name
 _BINARY = "UTF8_BINARY"
 
 
-def without_collations(rows: DataFrame) -> DataFrame:
-    """The same rows, in which texts are equal if their bytes are."""
-    plain = {field.name: _plain(field.dataType) for field in rows.schema}
+def without_collations(rows: DataFrame, schema: StructType) -> DataFrame:
+    """The same rows, in which texts are equal if their bytes are.
+
+    Args:
+        rows: the batch.
+        schema: its columns; Spark Connect asks its server for them each time.
+    """
+    plain = {field.name: _plain(field.dataType) for field in schema}
     if not any(plain.values()):
         return rows
     columns = [(F.col(quote_name(name)), name, kind) for name, kind in plain.items()]

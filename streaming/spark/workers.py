@@ -54,8 +54,9 @@ class SparkWorkers:
     can_repeat = True  # Spark computes the rows again
 
     def __init__(self, rows: DataFrame, parallelism: int) -> None:
-        self._rows, self.parallelism = without_collations(rows), parallelism
-        self.schema: pa.Schema = to_arrow_schema(rows.schema)
+        schema = rows.schema
+        self._rows, self.parallelism = without_collations(rows, schema), parallelism
+        self.schema: pa.Schema = to_arrow_schema(schema)
 
     def list_partition_paths(self, keys: KeyExpressions) -> list[str]:
         """The partition paths of the rows, each once."""

@@ -39,6 +39,18 @@ def folder_values(config: TableConfig, schema: pa.Schema, path: str) -> Mapping[
     return {name: value for name, value in values.items() if value is not None}
 
 
+def shown_values(config: TableConfig, schema: pa.Schema, path: str) -> Mapping[str, Any]:
+    """The values that readers show in partition columns, None among them; see `folder_values` and `null_columns`.
+
+    Args:
+        config: the table's properties.
+        schema: the table's columns (Arrow).
+        path: the partition path.
+    """
+    nulls = dict.fromkeys(null_columns(config, path) & set(schema.names))
+    return {**folder_values(config, schema, path), **nulls}
+
+
 def null_columns(config: TableConfig, path: str) -> frozenset[str]:
     """Columns that are shown as null in a partition, because the path says so.
 

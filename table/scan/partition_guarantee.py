@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from table.config.table_config import TableConfig
-from table.keys.folder_values import PLAIN_KEYGENS, folder_values, null_columns, value_of
+from table.keys.folder_values import PLAIN_KEYGENS, shown_values, value_of
 from table.schema.avro_schema import PARTITION_PATH
 
 
@@ -24,10 +24,8 @@ def partition_guarantee(config: TableConfig, schema: pa.Schema, path: str) -> pc
     known = pc.scalar(True)
     if config.populate_meta_fields:
         known &= ds.field(PARTITION_PATH) == path
-    for name, value in folder_values(config, schema, path).items():
-        known &= ds.field(name) == value
-    for name in null_columns(config, path) & set(schema.names):
-        known &= ds.field(name).is_null()
+    for name, value in shown_values(config, schema, path).items():
+        known &= ds.field(name).is_null() if value is None else ds.field(name) == value
     return known
 
 
@@ -57,15 +55,14 @@ def guarantees_below(config: TableConfig, schema: pa.Schema, folder: str) -> tup
 
 
 def with_folder_values(rows: pa.Table, config: TableConfig, path: str) -> pa.Table:
-    """Replaces partition columns by the values that readers show; see `folder_values` and `null_columns`.
+    """Replaces partition columns by the values that readers show; see `shown_values`.
 
     Args:
         rows: of files of the partition.
         config: the table's properties.
         path: the partition path.
     """
-    nulls = dict.fromkeys(null_columns(config, path) & set(rows.schema.names))
-    for name, value in {**folder_values(config, rows.schema, path), **nulls}.items():
+    for name, value in shown_values(config, rows.schema, path).items():
         number = rows.schema.get_field_index(name)
         field = rows.schema.field(number)
         rows = rows.set_column(number, field, pa.repeat(pa.scalar(value, field.type), len(rows)))

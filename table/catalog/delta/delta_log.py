@@ -29,7 +29,7 @@ from table.catalog.delta.delta_schema import changed_types, encode_schema
 from table.config.table_config import TableConfig
 from table.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
 from table.hudi_table import HudiTable
-from table.keys.folder_values import folder_values, null_columns
+from table.keys.folder_values import shown_values
 from table.schema.avro_schema import without_meta_columns
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo, Storage, join
@@ -80,11 +80,11 @@ class DeltaLog:
             target = _target_of(snapshot, files, state)
             if target is None:
                 return state
-            _check_types(state, target)
+            changed = _check_types(state, target)
             if state.metadata is None:
                 step = -(-len(files) // _FOOTERS_CHECKED) or 1
                 _check_footers(self._storage, files[::step], target)
-            elif _changed_types(state, target):  # the log may have missed a commit whose files stay
+            elif changed:  # the log may have missed a commit whose files stay
                 _check_footers(self._storage, [one for one in files if one.instant_time != target.as_of], target)
             now_ms = clock.now_ms()
             actions = plan_commit(state, target, clock.fresh_uuid(), now_ms)
@@ -173,19 +173,17 @@ def _load_checkpoint(storage: Storage, version: int, *, is_needed: bool) -> Delt
         return DeltaState()
 
 
-def _changed_types(state: DeltaState, target: DeltaTarget) -> list[str]:
-    return changed_types(state.metadata["schemaString"], target.schema) if state.metadata is not None else []
-
-
-def _check_types(state: DeltaState, target: DeltaTarget) -> None:
+def _check_types(state: DeltaState, target: DeltaTarget) -> list[str]:
+    """Refuses a change of types over files that the log names and that stay. Returns the changes."""
     stays = state.files.keys() & target.files.keys()
-    changed = _changed_types(state, target)
+    changed = changed_types(state.metadata["schemaString"], target.schema) if state.metadata is not None else []
     if changed and stays:
         raise UnsupportedTableError(
             f"the Delta log cannot follow a change of types: {'; '.join(changed)}. Older files have the old type, and "
             "Delta's readers do not convert it. Rewrite all files in one commit (insert_overwrite_table), or stop "
             "keeping the log (hudistream.manifest.for) and delete the folder _delta_log: cleaning deletes what it names"
         )
+    return changed
 
 
 def _check_footers(storage: Storage, files: Sequence[BaseFile], target: DeltaTarget) -> None:
@@ -239,22 +237,18 @@ def told_columns(
 ) -> tuple[tuple[str, ...], Mapping[str, Mapping[str, str | None]]]:
     """The partition columns whose values every path contains, and these values as Delta spells them (pure).
 
-    Readers of Hudi show the value of the path, which can be another one than the file's (`folder_values`), and null
-    where the path says so (`null_columns`). A column that some path does not contain has its values in the files.
+    Readers of Hudi show the value of the path, which can be another one than the file's (`shown_values`). A column
+    that some path does not contain has its values in the files.
 
     Args:
         config: the table's properties.
         schema: the table's columns (Arrow).
         paths: the partition paths with files.
     """
-    by_path = {path: {**folder_values(config, schema, path), **_nulls(config, path)} for path in paths}
+    by_path = {path: shown_values(config, schema, path) for path in paths}
     named = config.partition_fields if by_path else ()
     columns = tuple(name for name in named if all(name in values for values in by_path.values()))
     return columns, {path: {name: _spelled(values[name]) for name in columns} for path, values in by_path.items()}
-
-
-def _nulls(config: TableConfig, path: str) -> Mapping[str, None]:
-    return dict.fromkeys(null_columns(config, path))
 
 
 def _spelled(value: Any) -> str | None:

@@ -13,13 +13,18 @@ from unittest import mock
 import pytest
 import structlog
 from costs import CostRecord
+from last_runs import RunRecord, keep_longest_waiting
 from memory_folder import make_memory_folder
-from tiers import mark_beyond_budget, mark_beyond_pairs, set_pace
+from tiers import EVERYTHING, mark_beyond_budget, mark_beyond_pairs, set_pace
 
 GOLDEN = Path(__file__).with_name("golden")
 
 # their asserts say what they compared, too
 pytest.register_assert_rewrite("engine", "command_line", "snapshots", "upkeep", "oracles", "simulation")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--hours", type=float, help="run what waited longest of the tests that make test leaves out")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -42,6 +47,8 @@ def pytest_collection_modifyitems(config, items):
     mark_beyond_pairs(items)
     if config.option.markexpr == "not slow":  # make test; mutants are shown to all
         mark_beyond_budget(items)
+    if config.option.hours:
+        keep_longest_waiting(config, items)
     for item in items:
         if is_pure(item):
             item.add_marker(pytest.mark.pure)
@@ -54,8 +61,8 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     set_pace(config.option.markexpr or "")
-    if not config.option.markexpr and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(CostRecord())
+    if config.option.markexpr in ("", EVERYTHING) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(RunRecord() if config.option.hours else CostRecord())
     if config.option.basetemp is None:  # processes are given theirs by the one that starts them
         config.option.basetemp = made = make_memory_folder()
         if made is not None:

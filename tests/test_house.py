@@ -6,6 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from last_runs import longest_waiting
 from mutants import MUTANTS
 
 from table import errors
@@ -196,3 +197,14 @@ def test_no_test_is_imported():
 def test_each_mutant_finds_its_text():
     """A text that was changed takes its mutant along: else nobody knows any more that a test finds the fault."""
     assert [one.name for one in MUTANTS if ROOT.joinpath(one.file).read_text().count(one.old) != 1] == []
+
+
+def test_those_tests_run_first_that_never_ran_then_those_that_failed_then_the_longest_waiting():
+    def ran(day, failed=()):
+        return {"at": f"2026-11-{day} 10:00", "cases": 4, "seconds": 8, "failed": list(failed)}
+
+    runs = {"old": ran(20), "new": ran(30), "failed": ran(30, ["[a]"])}
+    counts = {"old": 4, "new": 4, "failed": 4, "never": 1}
+    assert longest_waiting(counts, runs, seconds=60) == ["never", "failed", "old", "new"]
+    assert longest_waiting(counts, runs, seconds=32) == ["never", "failed", "old"]
+    assert longest_waiting(counts, runs, seconds=0) == ["never"]

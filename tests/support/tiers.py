@@ -9,6 +9,7 @@ from hypothesis import settings
 
 # of the examples that `make test-all` draws, one in so many is drawn in `make test`, but never less than a few
 _SHARE, _FEW = 4, 10
+EVERYTHING = "not places"  # what `make test-all` selects
 _is_thorough = True
 
 
@@ -19,7 +20,7 @@ def set_pace(expression):
         expression: which marks are selected, as pytest's `-m` has it. Where slow tests run, all examples are drawn.
     """
     global _is_thorough
-    _is_thorough = "slow" in expression.replace("not slow", "") or not expression
+    _is_thorough = "slow" in expression.replace("not slow", "") or expression in ("", EVERYTHING)
     settings.register_profile("pace", max_examples=examples(100))
     settings.load_profile("pace")
 

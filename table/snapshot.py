@@ -58,6 +58,7 @@ class Snapshot:
         self.table, self.as_of = table, as_of
         self.timeline = timeline if as_of is None else timeline.until(as_of)
         self.commits = commits if commits is not None else CommitCache(table.storage)
+        self.commits.forget_archived(timeline)
         self._whole = timeline
         self._committed: CommittedInstants | None = None
         self._listing: Listing | None = None

@@ -1,7 +1,7 @@
 """A cache of decoded commits, for processes that need the same completed commits again.
 
 The content of a completed instant's file never changes, and a time is not used again after its instant was rolled back.
-So an entry never becomes wrong. Entries are dropped only to free memory.
+So an entry never becomes wrong. Entries are dropped to free memory. Of archived commits nobody asks: they go first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +19,7 @@ from table.timeline.metadata.commit import CommitMetadata, CommitOutline
 from table.timeline.metadata.commit_totals import CommitTotals, decode_totals, totals_of
 from table.timeline.named_files import FollowedNames, NamedFile, names_of
 from table.timeline.same_content import Substitute, decode_whole, find_end_of, find_substitute
+from table.timeline.timeline import Timeline
 
 Found = TypeVar("Found")
 
@@ -50,7 +51,7 @@ class CommitCache:
         self.damaged: dict[Instant, Substitute] = {}
         self._kept: dict[Instant, CommitMetadata] = {}
         self._outlines: dict[Instant, CommitOutline] = {}
-        self._bytes = 0
+        self._bytes, self._first = 0, ""  # the least time that is kept
         # file of the large commit whose outline was decoded last
         self._large: tuple[Instant, bytes] | None = None
 
@@ -230,6 +231,18 @@ class CommitCache:
             if self._keeps_large and not self.named_files.knows(oldest.time):
                 self._named[oldest] = names_of(oldest.time, self._kept[oldest])
             self._forget(oldest)
+
+    def forget_archived(self, timeline: Timeline) -> None:
+        """Drops the commits that are earlier than a timeline.
+
+        Args:
+            timeline: the active timeline, as it was listed.
+        """
+        first = timeline.first_active_time
+        if first is not None and first != self._first:
+            self._first = first
+            for instant in [instant for instant in self._kept if instant.time < first]:
+                self._forget(instant)
 
     def _find_kept(self, instant: Instant) -> CommitMetadata | None:
         found = self._kept.pop(instant, None)

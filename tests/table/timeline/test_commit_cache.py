@@ -12,6 +12,7 @@ from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata, WriteStat, encode_commit
 from table.timeline.metadata.commit_totals import totals_of
+from table.timeline.timeline import Timeline
 
 METADATA = CommitMetadata((WriteStat("f", "p/f", "p", num_writes=3),), "INSERT", {"schema": "s"})
 
@@ -97,6 +98,18 @@ def test_the_commits_asked_for_least_recently_go_and_the_last_one_stays(store):
     cache.keep(completed("4"), large)
     assert cache.read(completed("4")) is large
     assert len(cache._kept) == 1
+
+
+def test_commits_that_were_archived_go(store):
+    cache = CommitCache(store)
+    for time in ("1", "2", "3"):
+        cache.keep(completed(time), METADATA)
+    whole = cache._bytes
+    cache.forget_archived(Timeline([completed("2"), completed("3")]))
+    assert [instant.time for instant in cache._kept] == ["2", "3"]
+    assert cache._bytes == whole * 2 // 3
+    cache.forget_archived(Timeline([inflight("4")]))  # nothing says that any was archived
+    assert len(cache._kept) == 2
 
 
 class AtOnce(FaultyStorage):

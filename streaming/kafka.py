@@ -8,7 +8,7 @@ from table.extras import needs_extra
 from table.hudi_table import HudiTable
 from table.options.write_groups import DEFAULT_SINK_ID
 from table.snapshot import Snapshot
-from table.transaction.last_batch import find_last_batch, find_streamer_positions
+from table.transaction.last_batch import find_last_batch, find_last_batches, find_streamer_positions
 from table.transaction.positions import Bounds, Positions, continue_within, kafka_offsets
 
 _PREFIX = "kafka."
@@ -55,10 +55,13 @@ def starting_offsets(
     if position is None:
         if otherwise is not None:
             return otherwise
+        told = sorted(name for name, last in find_last_batches(snapshot).items() if last.positions)
+        others = f"; these sinks tell theirs: {', '.join(map(repr, told))} (sink=)" if told else ""
         raise InvalidConfigError(
-            f"no commit of the table at {path} tells at which Kafka offsets the sink {sink!r} stood: it wrote without "
-            "hudistream.checkpoint.location. Start the stream with its own checkpoint; or give otherwise='earliest', "
-            "where the operation is upsert and the topic has all its rows"
+            f"no commit of the table at {path} tells at which offsets of one Kafka source the sink {sink!r} stood: it "
+            f"wrote without hudistream.checkpoint.location, or reads several sources{others}. Start the stream with "
+            "its own checkpoint; or give otherwise='earliest', where the operation is upsert and the topic has all its "
+            "rows"
         )
     if broker is None:
         return position
@@ -89,7 +92,13 @@ def ask_broker(options: Mapping[str, Any], topics: tuple[str, ...]) -> Bounds:
         raise InvalidConfigError(f"{needs_extra('a broker', 'kafka')}, or leave broker out ({error})") from error
     named = {key.removeprefix(_PREFIX): value for key, value in options.items() if key.startswith(_PREFIX)}
     found: dict[str, dict[int, tuple[int, int]]] = {}
-    consumer = Consumer({"log_level": 0, **named, "group.id": "hudistream", "enable.auto.commit": False})
+    try:
+        consumer = Consumer({"log_level": 0, **named, "group.id": "hudistream", "enable.auto.commit": False})
+    except KafkaException as error:
+        raise InvalidConfigError(
+            f"librdkafka refuses the options of the broker: {error}. It has names of its own: instead of "
+            "kafka.sasl.jaas.config it takes kafka.sasl.username and kafka.sasl.password"
+        ) from error
     try:
         for topic in topics:
             listed = consumer.list_topics(topic, timeout=_PATIENCE_S).topics[topic].partitions

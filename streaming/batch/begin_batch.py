@@ -166,4 +166,4 @@ class BatchPlanner:
     def _after_undoing(self, now: Snapshot) -> None:
         """Deletes the bad rows of a batch that was rolled back."""
         if self._quarantine is not None:
-            finish_quarantine(self._quarantine, table_key(self._storage.base_uri, now.config.name), now.again())
+            finish_quarantine(self._quarantine, table_key(self._storage.base_uri, now.config.name), now)

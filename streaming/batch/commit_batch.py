@@ -88,7 +88,8 @@ class BatchCommitter:
     ) -> CompletedCommit | LostCommit | None:
         """Tries once to make the batch visible; None where there was nothing to commit."""
         check_bad_rows(result, job.table.config, job.options.bad_rows)
-        if not (result.stats or result.quarantined or replaced or job.options.sink.commits_empty):
+        is_kept = job.options.sink.commits_empty or job.turn.continues
+        if not (result.stats or result.quarantined or replaced or is_kept):
             withdraw_commit(job.pending)
             return None
         self._validate(job, result)

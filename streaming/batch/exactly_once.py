@@ -69,11 +69,14 @@ class Turn:
         identity: its writer.
         entry: what its commit will record about it; None outside a stream.
         frame: its rows as the caller's frame, or None.
+        continues: whether it is the first batch of a query that goes on where another one ended. It is committed even
+            if it has no rows: later batches of the query are judged by that commit.
     """
 
     identity: WriterIdentity
     entry: CommittedBatch | None
     frame: Frame | None = None
+    continues: bool = False
 
     def build_entry(self, query_id: str | None, operation: Operation) -> CommittedBatch | None:
         """What the commit records about the batch; None outside a stream.
@@ -146,7 +149,9 @@ def find_turn(ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[
             check_is_repeat(snapshot.storage.base_uri, identity.sink_id, now)
         return None
     end = None if batch.positions is None else batch.positions.load_end()
-    return Turn(identity, replace(entry, positions=end or ()), batch.frame)
+    last = ledger.find_last_batch(snapshot, identity.sink_id)
+    continues = last is not None and entry.epoch > last.epoch
+    return Turn(identity, replace(entry, positions=end or ()), batch.frame, continues)
 
 
 def _find_entry(

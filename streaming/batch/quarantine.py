@@ -2,11 +2,13 @@
 
 A worker writes them to a staging folder named after the commit. The commit lists them. After the commit, each file is
 copied to its final name. If the process dies in between, the next batch finishes the work: it publishes staged files
-that a commit lists, and deletes staged files that belong to no commit. Publishing twice gives the same file.
+that a commit lists, and deletes staged files that belong to no commit. Publishing twice gives the same file, so two
+writers may publish the files of one commit at the same time.
 """
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 
 from table import clock
 from table.log import get_logger
@@ -26,41 +28,57 @@ def encode_extra(files: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def publish(storage: Storage, key: str, instant_time: str, files: tuple[str, ...]) -> None:
-    """Copies a commit's bad rows to their final names and empties its staging folder. Can be repeated."""
+    """Copies a commit's bad rows to their final names and deletes its staging folder. Can be repeated."""
     staging = staging_folder(key, instant_time)
     present = {entry.name for entry in storage.list_dir(staging)}
     for name in files:
-        if name in present:  # else an earlier process published it and died while it cleaned up
-            storage.put(name, storage.read(join(staging, name)))
+        if name in present:
+            with suppress(FileNotFoundError):  # another writer has published it meanwhile
+                storage.put(name, storage.read(join(staging, name)))
+        elif not storage.exists(name):  # else an earlier process published it and died while it cleaned up
+            log.warning("bad_rows_missing", folder=storage.base_uri, instant_time=instant_time, file=name)
     for name in sorted(present):
         storage.delete(join(staging, name))
-    for folder in (staging, join(STAGING, key)):
-        storage.remove_empty_dir(folder)
+    # the folder above stays: another writer may be about to create its own in it
+    storage.remove_empty_dir(staging)
 
 
 def finish_quarantine(storage: Storage, key: str, snapshot: Snapshot) -> None:
     """Publishes the staged files of commits, and deletes the staged files of failed batches.
 
-    Dead processes left these files. A commit that was archived meanwhile is looked up in the archive.
+    Dead processes left these files. The folders are listed before the timeline: an instant is requested before its
+    tasks stage a file, so the later timeline has the instant of each folder, unless it failed or was archived. A commit
+    that was archived meanwhile is looked up in the archive.
+
+    Args:
+        storage: the folder of bad rows.
+        key: the table's own part of it.
+        snapshot: of the table; its timeline is listed again.
+
+    Raises:
+        HudiError: a commit cannot be read, or the store fails.
     """
-    pending = {instant.time for instant in snapshot.timeline.pending}
-    completed = {instant.time: instant for instant in snapshot.timeline.completed_writes}
+    staged = [entry.name for entry in storage.list_dir(join(STAGING, key)) if entry.is_dir]
+    if not staged:
+        return
+    now = snapshot.again()
+    pending = {instant.time for instant in now.timeline.pending}
+    completed = {instant.time: instant for instant in now.timeline.completed_writes}
     archived: dict[str, Mapping[str, str]] | None = None
-    for entry in storage.list_dir(join(STAGING, key)):
-        if entry.name in pending or not entry.is_dir:
+    for time in staged:
+        if time in pending:
             continue
         extra: Mapping[str, str] = {}
-        if entry.name in completed:
-            extra = snapshot.commits.read_outline(completed[entry.name]).extra
-        elif entry.name < (snapshot.timeline.first_active_time or ""):
+        if time in completed:
+            extra = now.commits.read_outline(completed[time]).extra
+        elif time < (now.timeline.first_active_time or ""):
             if archived is None:
-                found = read_archived_commits(snapshot.table.archived_timeline)
+                found = read_archived_commits(now.table.archived_timeline)
                 archived = {commit.time: commit.metadata.extra for commit in found}
-            extra = archived.get(entry.name, {})
+            extra = archived.get(time, {})
         files = tuple(json.loads(extra.get(EXTRA_KEY, "[]")))
-        log.info("quarantine_finished", table=snapshot.storage.base_uri, instant_time=entry.name, files=len(files))
-        publish(storage, key, entry.name, files)
-    storage.remove_empty_dir(join(STAGING, key))
+        log.info("quarantine_finished", table=now.storage.base_uri, instant_time=time, files=len(files))
+        publish(storage, key, time, files)
 
 
 def now_us() -> int:

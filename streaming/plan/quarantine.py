@@ -1,5 +1,6 @@
 """Where the bad rows of a batch go (pure)."""
 
+import zlib
 from dataclasses import dataclass
 
 from table.quarantine.place import staging_folder
@@ -30,3 +31,11 @@ class Quarantine:
     def staging_folder(self) -> str:
         """Where bad rows wait for their commit."""
         return staging_folder(self.table_key, self.instant_time)
+
+    def file_name(self, write_token: str) -> str:
+        """The name of a task's file, here and in the folder that several tables may share.
+
+        Two tables may have instants of the same time, and tasks of the same write token.
+        """
+        table = zlib.crc32(self.table_key.encode("utf-8", "surrogateescape"))
+        return f"{self.instant_time}_{write_token}_{table:08x}.parquet"

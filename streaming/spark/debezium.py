@@ -4,9 +4,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     DataType,
     DateType,
     MapType,
+    NumericType,
     StringType,
     StructField,
     StructType,
@@ -225,9 +227,30 @@ def _find_lost(field: StructField, value: str) -> Column:
     if _holds_times(kind):
         lost = F.expr(_is_lost(raw, f"`{value}`", kind))
         return F.when(lost, F.lit(f"{field.name} cannot be read as {kind.simpleString()}"))
-    if isinstance(kind, StringType):
+    if (is_unlogged := _is_unlogged(raw, kind)) is not None:
         message = (
             f"Postgres did not log the value of {field.name}, which did not change: set REPLICA IDENTITY FULL for it"
         )
-        return F.when((F.col(raw) == _UNAVAILABLE) & (F.col("op") != "d"), F.lit(message))
+        return F.when(F.expr(is_unlogged) & (F.col("op") != "d"), F.lit(message))
     return F.lit(None).cast("string")
+
+
+def _is_unlogged(raw: str, kind: DataType) -> str | None:
+    """SQL: whether a value is the one that stands for a value that was not logged; None where the type has none.
+
+    Text, bytes, lists of either, lists of the bytes as numbers, and maps of ``hstore`` with it as a key
+    (``io.debezium.connector.postgresql.UnchangedToastedReplicationMessageColumn``).
+    """
+    text = quote_text(_UNAVAILABLE)
+    if isinstance(kind, StringType | BinaryType):
+        return f"{raw} = cast({text} AS {kind.simpleString()})"
+    if isinstance(kind, MapType) and isinstance(kind.keyType, StringType):
+        return f"coalesce(array_contains(map_keys({raw}), {text}), false)"
+    if not isinstance(kind, ArrayType):
+        return None
+    if isinstance(kind.elementType, StringType | BinaryType):
+        return f"{raw} = array(cast({text} AS {kind.elementType.simpleString()}))"
+    if isinstance(kind.elementType, NumericType):
+        numbers = ", ".join(map(str, _UNAVAILABLE.encode()))
+        return f"{raw} = cast(array({numbers}) AS {kind.simpleString()})"
+    return None

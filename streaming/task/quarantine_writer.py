@@ -16,12 +16,12 @@ class QuarantineWriter:
 
     Args:
         quarantine: where.
-        write_token: of this attempt; makes the file's name unique.
+        write_token: of this attempt.
     """
 
     def __init__(self, quarantine: Quarantine, write_token: str) -> None:
         self._quarantine = quarantine
-        self._name = f"{quarantine.instant_time}_{write_token}.parquet"
+        self._name = quarantine.file_name(write_token)
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table, reason: str) -> None:

@@ -15,9 +15,9 @@ from datetime import date, datetime
 from datetime import time as time_of_day
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 
 from streaming.task.failure import told_to_the_driver
@@ -25,10 +25,12 @@ from table import clock
 from table.errors import InvalidConfigError, InvalidRecordError
 
 _MAGIC, _HEAD_BYTES = 0, 5
+_RECORD, _VALUE = "hudistream_value", "value"
 _PATIENCE_S = 30.0
 _TRIES = 4
 _LATER = (408, 429)  # too slow, too many: the same request may be answered later
 _PLACES = ("topic", "partition", "offset")
+_Schema = dict[Any, Any] | None
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,10 @@ class Registry:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def load_schema(self, number: int) -> Any:
-        """The Avro schema with a number, parsed.
+        """The Avro schema with a number, parsed, as the one field of a record.
+
+        Such a record is encoded as its field is. Of other types than records fastavro forgets the schemas that they
+        refer to, as a union of references does.
 
         Raises:
             InvalidConfigError: the registry does not answer, refuses, or has another kind of schema under the number.
@@ -58,7 +63,8 @@ class Registry:
             )
         known: dict[str, Any] = {}
         self._load_references(found.get("references") or (), known)
-        return fastavro.parse_schema(json.loads(found["schema"]), named_schemas=known)
+        value = {"name": _VALUE, "type": _with_our_readers(json.loads(found["schema"]))}
+        return fastavro.parse_schema({"type": "record", "name": _RECORD, "fields": [value]}, named_schemas=known)
 
     def _load_references(self, references: Iterable[Mapping[str, Any]], known: dict[str, Any]) -> None:
         """Parses the schemas that a schema refers to, and theirs first."""
@@ -68,7 +74,7 @@ class Registry:
             subject = urllib.parse.quote(each["subject"], safe="")
             found = self._ask(f"subjects/{subject}/versions/{each['version']}")
             self._load_references(found.get("references") or (), known)
-            fastavro.parse_schema(json.loads(found["schema"]), named_schemas=known)
+            fastavro.parse_schema(_with_our_readers(json.loads(found["schema"])), named_schemas=known)
 
     def _ask(self, path: str) -> dict[str, Any]:
         address = f"{self.address.rstrip('/')}/{path}"
@@ -95,6 +101,47 @@ class Registry:
             "the address, or try again when it is back"
         ) from why
 
+
+def _with_our_readers(schema: Any) -> Any:
+    """A schema (JSON) in which the logical types that are read here have names of their own (pure)."""
+    if isinstance(schema, list):
+        return [_with_our_readers(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _with_our_readers(value) if key in _NESTING else value for key, value in schema.items()}
+    if made.get("logicalType") in _OURS:
+        made["logicalType"] = _PREFIX + made["logicalType"]
+    return made
+
+
+def _read_decimal(data: Any, schema: _Schema, _reader: _Schema = None) -> str:
+    """A decimal as text, whatever precision its schema has, as in Avro's DecimalConversion; fastavro rounds to it."""
+    unscaled = int.from_bytes(data, "big", signed=True)
+    scale = (schema or {}).get("scale", 0)
+    return format(Decimal(f"{unscaled}E-{scale}"), "f")
+
+
+def _read_nanos(value: Any, schema: _Schema, _reader: _Schema = None) -> str:
+    """A time of nanoseconds since the epoch, in ISO form."""
+    zone = "" if "local" in (schema or {})["logicalType"] else "Z"
+    return f"{np.datetime64(value, 'ns')}{zone}"
+
+
+def _read_uuid(value: Any, _schema: _Schema, _reader: _Schema = None) -> str:
+    """A UUID as it was written: it may be text that is none."""
+    return str(value)
+
+
+_NESTING = ("type", "items", "values", "fields")
+_PREFIX = "hudistream-"
+_OURS = {"decimal", "timestamp-nanos", "local-timestamp-nanos", "uuid"}
+fastavro.read.LOGICAL_READERS |= {
+    f"bytes-{_PREFIX}decimal": _read_decimal,
+    f"fixed-{_PREFIX}decimal": _read_decimal,
+    f"long-{_PREFIX}timestamp-nanos": _read_nanos,
+    f"long-{_PREFIX}local-timestamp-nanos": _read_nanos,
+    f"string-{_PREFIX}uuid": _read_uuid,
+}
 
 _schemas: dict[tuple[str, int], Any] = {}  # of this process: a number never gets another schema
 
@@ -138,17 +185,14 @@ def _as_json(registry: Registry, value: bytes) -> str:
     if key not in _schemas:
         _schemas[key] = registry.load_schema(number)
     decoded = fastavro.schemaless_reader(io.BytesIO(memoryview(value)[_HEAD_BYTES:]), _schemas[key], None)
-    return json.dumps(decoded, default=_plain, ensure_ascii=False)
+    assert isinstance(decoded, dict)
+    return json.dumps(decoded[_VALUE], default=_plain, ensure_ascii=False)
 
 
 def _plain(value: object) -> str:
     """Values that JSON does not have, as text: those of Avro's logical types, and bytes in Base64."""
-    if isinstance(value, Decimal):
-        return format(value, "f")
     if isinstance(value, datetime | date | time_of_day):
         return value.isoformat()
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, UUID):
-        return str(value)
     raise TypeError(f"a value of {type(value).__name__} has no JSON")

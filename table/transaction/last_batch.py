@@ -1,12 +1,20 @@
 """Finds the last batch that each sink committed, for callers that keep no state between calls."""
 
+from collections.abc import Mapping
+
 from table.errors import BatchOrderError
 from table.references.undone import load_rolled_back_time
 from table.snapshot import Snapshot
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.end_record import find_end
 from table.timeline.instant import WRITE_ACTIONS, Action
-from table.transaction.checkpoint import CommittedBatch, checkpoints_of_commit, merge_checkpoints, steps_to_replay
+from table.transaction.checkpoint import (
+    OUR_KEY,
+    CommittedBatch,
+    checkpoints_of_commit,
+    merge_checkpoints,
+    steps_to_replay,
+)
 from table.transaction.positions import Positions, decode_streamer
 
 
@@ -69,17 +77,23 @@ def find_last_batches(snapshot: Snapshot) -> dict[str, CommittedBatch]:
 def find_streamer_positions(snapshot: Snapshot) -> Positions:
     """The source positions of HoodieStreamer after its last commit; empty if it made none, or does not read Kafka.
 
+    Commits of hudistream have its key, too, so that HoodieStreamer can go on behind a sink: that is the sink's place.
+
     Raises:
         CorruptFileError: a commit or the archive is damaged.
     """
     for instant in reversed(snapshot.timeline.completed_writes):
         commit = snapshot.commits.find(instant)
-        positions = () if commit is None else decode_streamer(commit.extra)
+        positions = () if commit is None else _positions_of_streamer(commit.extra)
         if positions:
             return positions
     archived = read_archived_commits(snapshot.table.archived_timeline)
-    found = [(commit.time, positions) for commit in archived if (positions := decode_streamer(commit.metadata.extra))]
-    return max(found)[1] if found else ()
+    known = ((commit.time, _positions_of_streamer(commit.metadata.extra)) for commit in archived)
+    return max((each for each in known if each[1]), default=("", ()))[1]
+
+
+def _positions_of_streamer(extra: Mapping[str, str]) -> Positions:
+    return () if OUR_KEY in extra else decode_streamer(extra)
 
 
 def _load_active(snapshot: Snapshot) -> dict[str, CommittedBatch]:

@@ -13,6 +13,8 @@ from faults import FaultyStorage, Fuse, PowerCut
 
 from hudistream import HudiTable, read_bad_rows
 from streaming import ArrowSink, BatchSummary, HudiSink, NullShare, RowCount, Unique
+from streaming.batch import recovery
+from streaming.batch.quarantine import publish
 from streaming.plan.bucket_assigner import AssignRules, drop_costly
 from table import BatchRefusedError, InvalidConfigError, InvalidRecordError, TaskFailedError, read_table
 from table.files.base.writer import BaseFileWriter
@@ -125,7 +127,7 @@ def test_bad_rows_are_there_exactly_once_wherever_the_power_goes(tmp_path, step)
         build(path, aside).write(2, rows(range(10, 12)))
         assert sorted(row["v"] for row in put_aside(aside)) == ["bad0", "bad1", "bad2"], f"call {number}"
         assert key_set(read_table(path)) == key_set(rows(range(12)))
-        assert os.listdir(os.path.join(aside, STAGING)) == []
+        assert not LocalStorage(aside).list_tree(STAGING)
 
 
 def refuses(reason):
@@ -367,3 +369,52 @@ def test_rows_that_were_put_aside_with_other_types_are_read_together(tmp_path, n
             sink.write(pa.table({"id": ["a", None], "n": pa.array([value, value], kind)}))
     found = read_bad_rows(str(tmp_path / "one"), folder=folder["hudistream.bad.rows.path"])
     assert found["n"].to_pylist() == shown
+
+
+SHARED = {
+    "hudistream.bad.rows": "quarantine",
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "hoodie.write.lock.wait_time_ms": "1000",
+}
+
+
+def test_bad_rows_that_another_writer_has_just_staged_are_left_alone(tmp_path, monkeypatch):
+    """The other one begins a batch and writes its bad rows after this one has listed the timeline."""
+    path, table = str(tmp_path / "t"), pa.table({"id": ["a", None], "v": ["a", "bad-a"]})
+    staged, goes_on, running = threading.Event(), threading.Event(), []
+
+    def wait(_batch):
+        if running:
+            staged.set()
+            assert goes_on.wait(60)
+
+    def sink(name, **more):
+        options = {**SHARED, "hoodie.datasource.write.streaming.checkpoint.identifier": name}
+        return ArrowSink(path, options, key="id", operation="insert", **more)
+
+    slow, quick = sink("slow", validators=[wait]), sink("quick")
+    quick.write(table)
+    real = recovery.finish_quarantine
+
+    def finish(*arguments):
+        if not running and threading.current_thread() is threading.main_thread():
+            other = pa.table({"id": ["b", None], "v": ["b", "bad-b"]})
+            running.append(threading.Thread(target=lambda: slow.write(other)))
+            running[0].start()
+            assert staged.wait(60)
+        real(*arguments)
+
+    monkeypatch.setattr(recovery, "finish_quarantine", finish)
+    quick.write(pa.table({"id": ["c", None], "v": ["c", "bad-c"]}))
+    goes_on.set()
+    running[0].join(60)
+    assert sorted(read_bad_rows(path).column("v").to_pylist()) == ["bad-a", "bad-b", "bad-c"]
+    assert sorted(read_table(path).column("v").to_pylist()) == ["a", "b", "c"]
+
+
+def test_a_file_of_bad_rows_that_is_neither_staged_nor_published_is_told(tmp_path, logs):
+    storage = LocalStorage(str(tmp_path))
+    storage.put("there.parquet", b"")
+    publish(storage, "t-0a1b2c3d", "20260101000000001", ("gone.parquet", "there.parquet"))
+    assert [entry["file"] for entry in logs if entry["event"] == "bad_rows_missing"] == ["gone.parquet"]

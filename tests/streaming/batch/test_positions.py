@@ -141,6 +141,23 @@ def test_positions_outlive_archival_and_commits_of_other_sinks(tmp_path):
     assert STREAMER_KEY in last_extra(path)
 
 
+def test_another_sink_has_no_place_although_the_commits_tell_hudis_streamer_one(path):
+    assert STREAMER_KEY in last_extra(path)
+    assert starting_offsets(path, sink="second", otherwise="earliest") == "earliest"
+    with pytest.raises(InvalidConfigError, match="these sinks tell theirs: 'default_single_writer'"):
+        starting_offsets(path, sink="second")
+
+
+def test_the_first_batch_of_a_new_query_is_committed_without_rows_so_that_its_second_one_is_known(path):
+    engine = Engine(path)
+    assert write(engine, 0, [], "b", 20, 30).instant_time is not None
+    write(engine, 1, [], "b", 30, 40)
+    assert not write(engine, 2, range(20, 25), "b", 40, 50).skipped
+    engine.writer.stop()
+    assert starting_offsets(path) == '{"t":{"0":50}}'
+    assert key_set(read_table(path)) == sorted(f"k{n}" for n in range(25))
+
+
 def test_a_table_of_hudis_streamer_is_continued(tmp_path):
     path = str(tmp_path / "t")
     engine = Engine(path)

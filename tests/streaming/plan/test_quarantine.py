@@ -30,6 +30,12 @@ def test_the_folder_depends_neither_on_the_store_nor_on_batch_sink_and_moment(ch
     assert replace(QUARANTINE, **changed).staging_folder == QUARANTINE.staging_folder
 
 
+def test_files_of_two_tables_in_one_folder_have_two_names():
+    assert QUARANTINE.file_name("0-0-1") == QUARANTINE.file_name("0-0-1") != QUARANTINE.file_name("0-0-2")
+    assert replace(QUARANTINE, table_key="u-0a1b2c3d").file_name("0-0-1") != QUARANTINE.file_name("0-0-1")
+    assert QUARANTINE.file_name("0-0-1").startswith(f"{TIME}_0-0-1_")
+
+
 @given(st.none() | st.integers(0, 2**63 - 1), st.text(max_size=20), st.integers(0, 2**62))
 @settings(deadline=None)
 def test_a_worker_gets_the_same_value_in_less_than_600_bytes(batch_id, sink_id, time_us):

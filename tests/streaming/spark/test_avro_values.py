@@ -146,6 +146,31 @@ def test_schemas_that_refer_to_others_are_read_and_each_is_asked_for_once():
     assert asked == ["/schemas/ids/9", "/subjects/a%2FInner/versions/2"]
 
 
+INNER = {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": "long"}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "record", "text"),
+    [
+        (["null", "Inner"], b"\x02\x0e", '{"x": 7}'),  # several kinds of events in one topic
+        ("Inner", b"\x0e", '{"x": 7}'),
+        ({"type": "array", "items": "Inner"}, b"\x02\x0e\0", '[{"x": 7}]'),
+        # more digits than the schema has, which fastavro rounds
+        ({**MONEY, "precision": 4}, b"\x08" + (12_345_678).to_bytes(4, "big"), '"123456.78"'),
+        ({"type": "fixed", "name": "F", "size": 2, "logicalType": "decimal", "precision": 2}, b"\xff\xfe", '"-2"'),
+        ({"type": "long", "logicalType": "timestamp-nanos"}, b"\x03", '"1969-12-31T23:59:59.999999998Z"'),
+        ({"type": "long", "logicalType": "local-timestamp-nanos"}, b"\x02", '"1970-01-01T00:00:00.000000001"'),
+        ({"type": "string", "logicalType": "uuid"}, b"\x04No", '"No"'),
+    ],
+)
+def test_what_fastavro_would_round_or_forget(schema, record, text):
+    answer = {**told(schema), "references": [{"name": "Inner", "subject": "inner", "version": 1}]}
+    batch = registry_module.pa.RecordBatch.from_pydict({"value": [b"\0" + (9).to_bytes(4, "big") + record]})
+    with serve_registry({9: answer}, {"inner/versions/1": told(INNER)}) as (address, _):
+        [read] = registry_module.read_values(registry_module.Registry(address), "value", [batch])
+    assert read.column("value").to_pylist() == [text]
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [
@@ -186,7 +211,8 @@ def test_a_registry_that_has_too_much_to_do_is_asked_again(monkeypatch):
     monkeypatch.setattr(registry_module.clock, "sleep_s", lambda _: None)
     schema = {"type": "record", "name": "R", "fields": []}
     with serve_registry({4: told(schema)}, refusals=[429, 503, 408]) as (address, asked):
-        assert registry_module.Registry(address).load_schema(4)["name"] == "R"
+        [value] = registry_module.Registry(address).load_schema(4)["fields"]
+    assert value["type"]["name"] == "R"
     assert len(asked) == 4
 
 

@@ -1,5 +1,6 @@
 """Debezium's events as rows: every kind of event, and the ones that cannot be read."""
 
+import base64
 import json
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -9,6 +10,7 @@ from tiers import slow
 
 from hudistream import HudiSink, InvalidConfigError, debezium, read_table
 
+UNLOGGED = "__debezium_unavailable_value"
 SCHEMA = "id bigint, d date, t timestamp, n timestamp_ntz, m decimal(10,2), s string"
 ROW = {"id": 1, "d": 19000, "t": 1700000000123456, "n": 1700000000123456, "m": "12.50", "s": "x"}
 
@@ -110,7 +112,7 @@ def test_the_order_of_mysql_is_that_of_its_log(spark):
         (event("c", None, {**ROW, "m": "AJk="}), "decimals need decimal.handling.mode=string"),
         slow((event("c", None, {**ROW, "m": 123456789012}), "does not fit the schema")),
         slow((event("c", None, {**ROW, "d": "soon"}), "d cannot be read as date")),
-        (event("u", None, {**ROW, "s": "__debezium_unavailable_value"}), "Postgres did not log the value of s"),
+        (event("u", None, {**ROW, "s": UNLOGGED}), "Postgres did not log the value of s"),
     ],
 )
 def test_an_event_that_cannot_be_read_fails_with_its_place_and_without_its_values(spark, value, told):
@@ -118,6 +120,27 @@ def test_an_event_that_cannot_be_read_fails_with_its_place_and_without_its_value
         rows_of(spark, [event("c", None, ROW), value])
     assert told in str(error.value)
     assert "AJk=" not in str(error.value).split("\n\tat ")[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "placeholder"),
+    [
+        ("binary", base64.b64encode(UNLOGGED.encode()).decode()),
+        ("array<string>", [UNLOGGED]),
+        ("array<int>", [*UNLOGGED.encode()]),
+        ("array<bigint>", [*UNLOGGED.encode()]),
+        ("map<string, string>", {UNLOGGED: UNLOGGED}),
+    ],
+)
+def test_a_value_that_postgres_did_not_log_is_no_value_of_any_type(spark, kind, placeholder):
+    def rows(value):
+        return debezium(kafka(spark, [event("u", None, {"v": value})]), f"v {kind}")
+
+    with pytest.raises(Exception, match="Postgres did not log the value of v"):
+        rows(placeholder).collect()
+    usual = {"binary": "QQ==", "map<string, string>": {"a": "b"}}.get(kind, ["1"] if "string" in kind else [1])
+    assert rows(usual).collect()[0].v is not None
+    assert rows(None).collect()[0].v is None
 
 
 @pytest.mark.parametrize(

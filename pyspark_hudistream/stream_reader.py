@@ -18,7 +18,7 @@ from streaming.spark.split_rows import read_parcel
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.scan.as_of import instant_time_of, load_snapshot
+from table.scan.as_of import check_kept, commits_between, instant_time_of
 from table.scan.change_range import EARLIEST, newest_settled
 from table.scan.pinned import HeldPin, plan_pinned
 from table.scan.predicate import with_terms
@@ -76,9 +76,11 @@ class ChangesReader(DataSourceStreamReader):
             SchemaMismatchError: a column has another type than at the start of the stream.
         """
         since, until = since_of(start, end), end["instant"]
+        table = self._open()
+        if since > until and self._asked.feed is not None:  # Spark 4.0 and 4.1: the newest commits were undone
+            feed_of(table, self._asked, since, None, self._schema.names).plan()  # refuses, and names them
         if since >= until:
             return []
-        table = self._open()
         if self._asked.feed is not None:
             feed = feed_of(table, self._asked, since, until, self._schema.names)
             changes, held = feed.plan_pinned()
@@ -91,11 +93,21 @@ class ChangesReader(DataSourceStreamReader):
 
     def _changes(self, table: HudiTable, since: str, until: str) -> Scan:
         columns, where = self._schema.names, self._asked.where
-        if self._is_kept(table, until):
-            return make_range(table, since, until, columns, where)
-        log.info("batch_read_from_newest_snapshot", since=since, until=until, table=self._asked.path)
-        written: list[tuple[str, str, Any]] = [(COMMIT_TIME, ">", since), (COMMIT_TIME, "<=", until)]
-        return make_scan(table, columns, with_terms(where, written))
+        snapshot = Snapshot.load(table)
+        try:
+            check_kept(snapshot, f"the end of a batch, {until}", [until])
+        except InvalidConfigError:
+            log.info("batch_read_from_newest_snapshot", since=since, until=until, table=self._asked.path)
+            return make_scan(table, columns, with_terms(where, self._written_in(snapshot, since, until)))
+        return make_range(table, since, until, columns, where)
+
+    @staticmethod
+    def _written_in(snapshot: Snapshot, since: str, until: str) -> list[tuple[str, str, Any]]:
+        """The condition that a commit of a range wrote a row, or one that was archived since and is later."""
+        times = commits_between(snapshot, since, until).times
+        if times is None:
+            return [(COMMIT_TIME, ">", since), (COMMIT_TIME, "<=", until)]
+        return [(COMMIT_TIME, "in", sorted(times))]
 
     def commit(self, end: Offset) -> None:
         """Allows cleaning to delete the files of batches up to this one. The next batch of a change feed needs its end.
@@ -131,17 +143,6 @@ class ChangesReader(DataSourceStreamReader):
             CorruptFileError, StorageError: a file cannot be decoded or read.
         """
         yield from read_parcel(partition.value)
-
-    @staticmethod
-    def _is_kept(table: HudiTable, until: str) -> bool:
-        """Whether the end's snapshot can be read. True, without a check, where completion times order commits."""
-        if table.layout.completes_in_order:
-            return True
-        try:
-            load_snapshot(table, until)
-        except InvalidConfigError:
-            return False
-        return True
 
     def _open(self) -> HudiTable:
         return HudiTable.open(self._asked.path, self._asked.storage_options)

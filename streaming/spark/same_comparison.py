@@ -1,15 +1,17 @@
 """Which comparisons mean the same to Arrow and to Spark (pure).
 
-They differ in NaN, in nested values, and in casts. A condition that is not in this module's list is evaluated by Arrow.
+They differ in NaN, in nested values, in casts, and in ten days of 1582. A condition that is not in this module's list is evaluated by Arrow.
 """
 
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
 _LONG = 2**63
+# Spark hands a filter to the files by the calendar of java.sql.Date, which lacks these days
+_NO_DAYS = date(1582, 10, 5), date(1582, 10, 14)
 
 
 def compares_alike(kind: pa.DataType, operator: str, value: Any) -> bool:
@@ -33,7 +35,9 @@ def _is_alike(kind: pa.DataType, value: Any) -> bool:
     if pa.types.is_string(kind):
         return isinstance(value, str)
     if pa.types.is_date(kind):
-        return type(value) is date
+        return type(value) is date and not _NO_DAYS[0] <= value <= _NO_DAYS[1]
     if pa.types.is_timestamp(kind):
-        return kind.tz is not None and isinstance(value, datetime) and value.tzinfo is not None
+        is_told = kind.tz is not None and isinstance(value, datetime) and value.tzinfo is not None
+        day = timedelta(days=1)  # the session's zone decides which day it is
+        return is_told and not _NO_DAYS[0] - day <= value.date() <= _NO_DAYS[1] + day
     return False

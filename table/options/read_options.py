@@ -104,7 +104,7 @@ READ_REFUSED: Refusals = MappingProxyType(
         "hoodie.datasource.read.incr.path.glob": (("",), "give where= on a partition column instead"),
         "hoodie.datasource.read.schema.use.end.instanttime": (
             ("true",),
-            "the columns are those of the end of the range",
+            "the columns are those of the newest snapshot, as with Hudi's default",
         ),
         "hoodie.datasource.read.incr.fallback.fulltablescan.enable": (
             ("false",),

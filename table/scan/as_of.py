@@ -75,8 +75,10 @@ def load_snapshot(table: HudiTable, as_of: AsOf | None = None) -> Snapshot:
     return Snapshot(table, snapshot.timeline, time, snapshot.commits)
 
 
-def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tuple[Snapshot, ChangeRange | None]:
-    """The range of commits for a user's times, and the snapshot at its end.
+def load_changes(
+    table: HudiTable, since: AsOf, until: AsOf | None = None
+) -> tuple[Snapshot, Snapshot, ChangeRange | None]:
+    """The newest snapshot, the snapshot at the end of the range for a user's times, and the commits of the range.
 
     Args:
         since: as `instant_time_of`, exclusive; or ``earliest``, or zeros.
@@ -98,9 +100,9 @@ def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tu
         )
     snapshot, chosen, _, requests = _load_range(table, since, until)
     if chosen is None:
-        return snapshot, None
+        return snapshot, snapshot, None
     at_end = snapshot.at(snapshot.timeline.visible_until(chosen.until))
-    return at_end, _within(requests, _with_times(at_end, chosen))
+    return snapshot, at_end, _within(requests, _with_times(at_end, chosen))
 
 
 def load_range(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tuple[Snapshot, ChangeRange | None, str]:
@@ -211,6 +213,17 @@ def _within(requests: _KeptRequests, found: ChangeRange) -> ChangeRange:
         return found
     after = (time for time in found.times if since is None or time > since)
     return replace(found, times=frozenset(time for time in after if until is None or time <= until))
+
+
+def commits_between(snapshot: Snapshot, since: str, until: str) -> ChangeRange:
+    """The commits of a range whose end may have been cleaned or archived; then later archived ones may be among them.
+
+    Args:
+        snapshot: the newest one.
+        since: a time as in `Timeline.visible_times`; exclusive.
+        until: inclusive.
+    """
+    return _with_times(snapshot, ChangeRange(since, until))
 
 
 def _with_times(snapshot: Snapshot, chosen: ChangeRange) -> ChangeRange:

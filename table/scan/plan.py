@@ -161,15 +161,15 @@ def plan_scan(  # noqa: PLR0913 the fields of a `Scan`
     """
     changes: ChangeRange | None = None
     if since is None:
-        snapshot = load_snapshot(table, as_of)
+        snapshot = newest = load_snapshot(table, as_of)
     else:
-        snapshot, changes = load_changes(table, since, as_of)
+        newest, snapshot, changes = load_changes(table, since, as_of)
     if confirms and as_of is not None:
         raise InvalidConfigError(
             f"{'as_of' if since is None else 'until'}={as_of!r} names an older snapshot, whose files may have been "
             "cleaned: only the newest one can be confirmed"
         )
-    stored, schema = load_read_schema(snapshot)
+    stored, schema = load_read_schema(newest)  # of a range, too: a stream has the same columns in each batch
     names = checked_names(columns, schema, meta_columns=meta_columns)
     predicate = None if where is None else predicate_of(table.config, where, schema)
     slices, pruning = _slices_of(snapshot, schema, predicate, lists_all=lists_all, confirms=confirms)

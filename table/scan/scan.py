@@ -77,7 +77,7 @@ class Scan(GivesFrames, ShownInNotebooks):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows (Arrow), as they were in the snapshot, or at the end of the range. Lists no files.
+        """The columns of the rows (Arrow): those of the snapshot; of a range, those of the newest one. Lists no files.
 
         Raises:
             HudiError: as `plan`.
@@ -85,7 +85,7 @@ class Scan(GivesFrames, ShownInNotebooks):
         if self.since is None:
             snapshot = load_snapshot(self.table, self.as_of)
         else:
-            snapshot, _ = load_changes(self.table, self.since, self.as_of)
+            snapshot, _, _ = load_changes(self.table, self.since, self.as_of)
         schema = load_read_schema(snapshot)[1]
         names = checked_names(self.columns, schema, meta_columns=self.meta_columns)
         return pa.schema([schema.field(name) for name in names])

@@ -63,14 +63,13 @@ class ChangeFeed(GivesFrames, ShownInNotebooks):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows (Arrow). Lists no files.
+        """The columns of the rows (Arrow): those that the table has now. Lists no files.
 
         Raises:
             HudiError: as `to_arrow`.
         """
-        snapshot, chosen, _ = load_range(self.table, self.since, self.until)
-        at_end = snapshot if chosen is None else snapshot.at(snapshot.timeline.visible_until(chosen.until))
-        schema = load_read_schema(at_end)[1]
+        snapshot, _, _ = load_range(self.table, self.since, self.until)
+        schema = load_read_schema(snapshot)[1]
         names = checked_names(self.columns, schema, meta_columns=False)
         return shown_schema(pa.schema([schema.field(name) for name in names]), self.choices)
 

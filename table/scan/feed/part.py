@@ -60,7 +60,7 @@ class FeedReading:
 
     Attributes:
         config: the table's properties.
-        schema: every column of the table at the end of the range, meta columns first, all nullable (Arrow).
+        schema: every column of the table as it is now, meta columns first, all nullable (Arrow).
         names: the columns wanted, in order.
         predicate: which rows are wanted; None means all.
         choices: what is shown.

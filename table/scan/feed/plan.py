@@ -107,8 +107,7 @@ def plan_feed(
         CorruptFileError: a commit is damaged.
     """
     snapshot, steps = load_steps(table, since, until, choices)
-    last = snapshot.at(snapshot.timeline.visible_until(steps[-1].until)) if steps else snapshot
-    stored, schema = load_read_schema(last)
+    stored, schema = load_read_schema(snapshot)  # of all steps, so that a follower has the same columns in each
     names = checked_names(columns, schema, meta_columns=False)
     shown = shown_schema(pa.schema([schema.field(name) for name in names]), choices)
     predicate = None if where is None else predicate_of(table.config, where, schema)
@@ -126,7 +125,7 @@ class _Planner:
 
     Args:
         snapshot: the newest one.
-        stored: the columns at the end of the range, without meta columns (Arrow).
+        stored: the columns of the newest snapshot, without meta columns (Arrow).
         reading: what is read of each part.
     """
 

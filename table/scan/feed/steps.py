@@ -106,8 +106,9 @@ def load_steps(
     start = _start_of(snapshot, chosen.since)
     writes = timeline.writes_between(start, chosen.until)
     bounds = [timeline.visible_times[write.time] for write in writes] if choices.each_commit else [chosen.until]
+    if chosen.since != EARLIEST:  # also where nothing older is left: what was undone may have been all there was
+        _check_not_undone(snapshot, chosen.since, asked)
     if start != EARLIEST:
-        _check_not_undone(snapshot, start, asked)
         check_kept(snapshot, asked, [start])
     if choices.each_commit:
         if start == EARLIEST:
@@ -173,7 +174,7 @@ def _check_not_undone(snapshot: Snapshot, since: str, asked: str) -> None:
             continue
         undone = [time for time in load_undone_times(snapshot, instant) if time <= since]
         if undone:
-            last = max((time for time in seen if time < min(undone)), default=EARLIEST)
+            last = max((time for time in seen if time < min(undone)), default="earliest")
             raise InvalidConfigError(
                 f"{asked}: the {instant.action.value} {instant.time} undid {_named(undone)}, which a reader of that "
                 f"time may have seen, and a change feed does not take it back: give since={last!r} if you have read no "

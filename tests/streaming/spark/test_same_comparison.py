@@ -26,6 +26,12 @@ UTC, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
         (pa.string(), b"a", False),
         (pa.binary(), b"a", False),
         (pa.date32(), date(2026, 1, 1), True),
+        (pa.date32(), date(1582, 10, 4), True),
+        (pa.date32(), date(1582, 10, 5), False),  # no day of java.sql.Date
+        (pa.date32(), date(1582, 10, 14), False),
+        (pa.date32(), date(1582, 10, 15), True),
+        (UTC, datetime(1582, 10, 15, 3, tzinfo=timezone.utc), False),  # such a day in the west
+        (UTC, datetime(1582, 10, 16, tzinfo=timezone.utc), True),
         (pa.date32(), MOMENT, False),  # a time is a date, too, for Python
         (UTC, MOMENT, True),
         (UTC, MOMENT.replace(tzinfo=None), False),  # the session's zone decides

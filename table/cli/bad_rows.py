@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from table.cli.arguments import add_command, add_format, at_least_one, load_storage_options
 from table.cli.grid import grid_lines
-from table.cli.output import plural, say, say_json
+from table.cli.output import UsageError, plural, say, say_json
 from table.cli.query import json_value
 from table.quarantine.place import BATCH_ID, FILE, REASON, REPLAYED, ROW, TOLD
 from table.quarantine.read import read_bad_rows
@@ -43,6 +43,10 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def _bad_rows(given: argparse.Namespace) -> int:
     rows = read_bad_rows(given.path, load_storage_options(given), folder=given.folder, replayed=given.all)
     if given.output is not None:
+        if not given.output.endswith(".parquet"):
+            raise UsageError(
+                f"--output {given.output}: the rows are written as Parquet, so name a file that ends in .parquet"
+            )
         pq.write_table(rows, given.output)
         how = f"hudistream replay {given.path} --rows {given.output}"
         say([f"{len(rows)} bad rows written to {given.output}: correct them there, and write them by `{how}`"])

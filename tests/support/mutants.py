@@ -405,6 +405,35 @@ MUTANTS = (
         "        numbers, good = _numbers(column, MOST[unit])", "        numbers, good = _numbers(column, 2**63 - 1)",
         ("tests/table/keys/test_arrow_keys.py",),
     ),
+    Mutant(
+        "bad rows are finished by the timeline from before their listing", "streaming/batch/quarantine.py",
+        "    now = snapshot.again()\n", "    now = snapshot\n", ("tests/streaming/batch/test_bad_rows.py",),
+    ),
+    Mutant(
+        "bad rows of two tables have one name", "streaming/plan/quarantine.py", "_{table:08x}", "",
+        ("tests/streaming/plan/test_quarantine.py",),
+    ),
+    Mutant(
+        "a query that continues another one leaves no commit without rows", "streaming/batch/commit_batch.py",
+        " or job.turn.continues", "", ("tests/streaming/batch/test_positions.py",),
+    ),
+    Mutant(
+        "the place of a sink is that of another one", "table/transaction/last_batch.py",
+        "() if OUR_KEY in extra else ", "", ("tests/streaming/batch/test_positions.py",),
+    ),
+    Mutant(
+        "a range has the columns of its end", "table/scan/plan.py",
+        "load_read_schema(newest)", "load_read_schema(snapshot)", ("tests/table/scan/test_changes.py",),
+    ),
+    Mutant(
+        "a feed passes over what was undone where nothing older is left", "table/scan/feed/steps.py",
+        "    if chosen.since != EARLIEST:", "    if start != EARLIEST:", ("tests/table/scan/test_feed.py",),
+    ),
+    Mutant(
+        "archived commits stay in memory", "table/timeline/commit_cache.py",
+        "        if first is not None and first != self._first:", "        if False:",
+        ("tests/table/timeline/test_commit_cache.py",),
+    ),
 )  # fmt: skip
 
 

@@ -406,6 +406,20 @@ def test_commits_that_were_undone_behind_a_reader_are_named(tmp_path, version):
         table.changes(seen, deletes=True).to_arrow()
 
 
+@pytest.mark.parametrize("version", [6, 8])
+def test_the_only_commit_that_was_undone_behind_a_reader_is_named(tmp_path, version):
+    path = str(tmp_path / "t")
+    form = form_of(version, "COPY_ON_WRITE")
+    undone = put(path, form, rows(range(3), v="a"))
+    table = HudiTable.open(path)
+    seen = table.newest_instant
+    table.roll_back(undone)
+    put(path, form, rows([5], v="b"))
+    with pytest.raises(InvalidConfigError, match=f"the rollback .* undid the commit {undone}.*give since='earliest'"):
+        table.changes(seen, deletes=True).to_arrow()
+    assert short(table.changes("2020-01-01", deletes=True)) == [("i", "k5", "b")]
+
+
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_a_restore_may_undo_what_was_completed_before_its_savepoint(tmp_path, version):
     """A savepoint is of a commit, and restores go by the times of requests."""

@@ -1,7 +1,7 @@
 """Which comparisons mean the same to Arrow and to Spark (pure).
 
-They differ in NaN, in nested values, in casts, and in ten days of 1582. A condition that is not in this module's list is
-evaluated by Arrow.
+They differ in NaN, in nested values, in casts, and in ten days of 1582. A condition that is not in this module's list
+is evaluated by Arrow.
 """
 
 from collections.abc import Iterable

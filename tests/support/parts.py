@@ -171,7 +171,7 @@ def outcome(spark, folder, name):
             error = str(run(source(spark, f"{folder}/in", _BATCHES, _ROWS), case, checkpoint).exception() or "-")
         except Exception as raised:
             error = str(raised)
-    said = "other rows" if "comes a second time with other rows" in error else error.replace("\n", " ")[-300:]
+    said = "other rows" if "comes a second time with other rows" in error else error.replace("\n", " ")[:600]
     return len(read_table(case.path)) if os.path.exists(case.path) else 0, said
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from streaming.batch.frames import ANY_ROWS
 from streaming.batch.summary import BatchSummary
 from streaming.batch.workers import Batch
 from streaming.table_sink import Callback, FailureHook, TableSink
@@ -172,7 +173,7 @@ class ArrowSink(TableSink):
             most = self._options.tasks.insert_parallelism or self._workers
             workers = InProcessWorkers(open_rows(rows), parallelism=most, workers=self._workers)
             keeps = self._keeps_table or batch_id is not None
-            batch = Batch(workers, batch_id, keeps_table=keeps, checks=checks, index=index)
+            batch = Batch(workers, batch_id, keeps_table=keeps, checks=checks, index=index, frame=ANY_ROWS)
             return self._write_batch(batch, operation)
 
     def delete(
@@ -207,7 +208,7 @@ class ArrowSink(TableSink):
         return self.write(rows, batch_id, Operation.DELETE)
 
     def _delete_where(self, where: Where, batch_id: int | None) -> BatchSummary:
-        table = HudiTable.open(self._path, self._storage_options)
+        table = HudiTable.at(self._storage)
         fields = (*table.config.record_key_fields, *table.config.partition_fields)
         columns = list(dict.fromkeys(name.partition(".")[0] for name in fields))
         # the record index knows the rows that lie in log files alone; without it, that index looks into log files
@@ -222,7 +223,7 @@ class ArrowSink(TableSink):
 
         def check(_: PendingBatch) -> None:
             """What came since the look is judged before the commit."""
-            now = HudiTable.open(self._path, self._storage_options).load_timeline().committed_times
+            now = HudiTable.at(self._storage).load_timeline().committed_times
             if not Change.between(seen, now).is_none:
                 check_no_rows_beside(table, where, keys)
 
@@ -243,7 +244,7 @@ class ArrowSink(TableSink):
         return summary
 
     def _key_rows(self, keys: Collection[Any]) -> pa.Table:
-        table = HudiTable.open(self._path, self._storage_options)
+        table = HudiTable.at(self._storage)
         fields = table.config.record_key_fields
         if len(fields) != 1:
             raise InvalidConfigError(

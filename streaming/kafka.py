@@ -55,8 +55,8 @@ def starting_offsets(
     if position is None:
         if otherwise is not None:
             return otherwise
-        told = sorted(name for name, last in find_last_batches(snapshot).items() if last.positions)
-        others = f"; these sinks tell theirs: {', '.join(map(repr, told))} (sink=)" if told else ""
+        named = sorted(name for name, last in find_last_batches(snapshot).items() if last.positions)
+        others = f"; these sinks tell theirs: {', '.join(map(repr, named))} (sink=)" if named else ""
         raise InvalidConfigError(
             f"no commit of the table at {path} tells at which offsets of one Kafka source the sink {sink!r} stood: it "
             f"wrote without hudistream.checkpoint.location, or reads several sources{others}. Start the stream with "

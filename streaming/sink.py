@@ -83,7 +83,7 @@ class HudiSink(TableSink):
             opened = engine.open_micro_batch(batch, batch_id)
             if self._watch is not None:
                 self._watch.note_batch(batch.sparkSession, opened.query_id)
-            self._write_batch(replace(opened, frame=engine.frame_of(batch)), None)
+            self._write_batch(replace(opened, frame=engine.frame_of(batch, opened.workers.schema)), None)
 
     def _leave(self, is_over: Callable[[], bool]) -> bool:
         """Releases the table, as long as its query is over and nothing runs. A later batch takes it again.

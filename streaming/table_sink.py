@@ -134,6 +134,7 @@ class TableSink:
         self._stopping = self._has_reserve = False
         self._process = this_process()
         self._storage = self._open_storage()
+        self._path = self._storage.base_uri  # also for a process that is forked in another working directory
         self._default_name = self._storage.base_uri.rstrip("/").rsplit("/", 1)[-1]
         self._writer = self._make_writer(self._options)
         self._writer.services.listeners.append(self._tell_upkeep)
@@ -195,10 +196,9 @@ class TableSink:
         named = None if operation is None else OPERATION.read("operation", operation)
         summary = self._writer.write(replace(batch, operation=named))
         if summary.instant_time is not None and not self._has_reserve:
-            storage = open_storage(self._path, self._storage_options)
-            keep_reserve(storage)
+            keep_reserve(self._storage)
             settings = settings_of(self._options, self._options.sink.id)
-            keep_settings(storage, settings, of_stream=batch.batch_id is not None)
+            keep_settings(self._storage, settings, of_stream=batch.batch_id is not None)
             self._has_reserve = True
         self._tell(summary)
         return summary

@@ -24,7 +24,7 @@ from table.hudi_table import HudiTable
 from table.metadata_table.read_record_index import SeenRecordIndex
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
-from table.quarantine.place import table_key
+from table.quarantine.place import table_key, table_keys
 from table.services.rollback.under_way import under_way
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
@@ -166,4 +166,4 @@ class BatchPlanner:
     def _after_undoing(self, now: Snapshot) -> None:
         """Deletes the bad rows of a batch that was rolled back."""
         if self._quarantine is not None:
-            finish_quarantine(self._quarantine, table_key(self._storage.base_uri, now.config.name), now)
+            finish_quarantine(self._quarantine, table_keys(self._storage.base_uri, now.config.name), now)

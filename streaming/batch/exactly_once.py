@@ -105,7 +105,8 @@ class Turn:
             group: job group of the tasks that wrote the rows; None where they cannot know.
         """
         if self.frame is not None and entry is not None:
-            taken = Taken(entry.query_id, entry.batch_id, self.frame.find_run(group), self.frame, self.identity.owner)
+            run, owner = self.frame.find_run(group), self.identity.owner
+            taken = Taken(entry.query_id, entry.batch_id, run, self.frame, owner, entry.operation)
             FRAMES.add(table, self.identity.sink_id, taken)
 
     def forget(self, table: str) -> None:
@@ -114,7 +115,9 @@ class Turn:
             FRAMES.drop(table, self.identity.sink_id, self.identity.owner)
 
 
-def find_turn(ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[WriterIdentity, Lease]) -> Turn | None:
+def find_turn(
+    ledger: BatchLedger, snapshot: Snapshot, batch: Batch, operation: Operation, who: tuple[WriterIdentity, Lease]
+) -> Turn | None:
     """The batch as it is to be written; None where it was committed before.
 
     Before a batch is skipped or refused because of its query id, the query id is loaded again.
@@ -123,11 +126,13 @@ def find_turn(ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[
         ledger: the committed batches.
         snapshot: the table as it is now.
         batch: at hand.
+        operation: of the batch.
         who: the writer as it was known, and its hold on the table.
 
     Raises:
         BatchOrderError: the batch id is lower than the last committed one, or equal but of another query; or its query
-            does not go on where the last one ended; or the batch is committed, and has another end or other rows.
+            does not go on where the last one ended; or the batch is committed, and has another end, other rows or
+            another operation.
     """
     ledger.look_at(snapshot)
     identity, lease = who
@@ -145,7 +150,8 @@ def find_turn(ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[
         entry = _find_entry(ledger, snapshot, batch, identity)
     if entry is None:
         if batch.frame is not None:
-            now = Taken(identity.query_id, batch.batch_id, None, batch.frame, identity.owner)
+            who_brings = identity.query_id, batch.batch_id, None, batch.frame, identity.owner
+            now = Taken(*who_brings, operation.hudi_name)
             check_is_repeat(snapshot.storage.base_uri, identity.sink_id, now)
         return None
     end = None if batch.positions is None else batch.positions.load_end()

@@ -26,13 +26,14 @@ class Frame:
 
     Attributes:
         rows: the caller's object, not kept alive.
-        plan: a number that frames with an equal analysed plan share (Spark's ``semanticHash``); None: not known.
+        plan: what frames with equal rows share: Spark's ``semanticHash`` of the analysed plan, which passes over the
+            names of columns, and these; None: not known.
         ask_group: gives the job group of the tasks that were asked last; None: not known.
         ask_mark: gives a mark of the session that frames of one run share; None: there is none.
     """
 
-    rows: "weakref.ref[Any]"
-    plan: int | None
+    rows: "weakref.ref[Any] | Callable[[], None]"
+    plan: object | None
     ask_group: Callable[[], str | None]
     ask_mark: Callable[[], str | None]
 
@@ -64,6 +65,7 @@ class Taken:
         run: the run of the query; None: not known.
         frame: the rows.
         owner: the writer.
+        operation: of the batch.
     """
 
     query_id: str | None
@@ -71,10 +73,15 @@ class Taken:
     run: Run | None
     frame: Frame
     owner: str
+    operation: str | None = None
+
+    def is_same(self, other: "Taken") -> bool:
+        """Whether the other one brings the same frame, for the same operation."""
+        return self.operation == other.operation and self.frame.is_same(other.frame)
 
 
 def find_other(taken: Iterable[Taken], now: Taken) -> Taken | None:
-    """The frame of the same batch that differs from this one; None: this one is a repeat (pure).
+    """The frame of the same batch that differs from this one, or its operation; None: this one is a repeat (pure).
 
     Another run of the query brings a batch as another frame. It is another run only where both are known: a batch is
     refused rather than skipped.
@@ -85,7 +92,7 @@ def find_other(taken: Iterable[Taken], now: Taken) -> Taken | None:
     """
     for known in taken:
         is_batch = (known.query_id, known.batch_id) == (now.query_id, now.batch_id)
-        if is_batch and not _are_two(known.run, now.run) and not known.frame.is_same(now.frame):
+        if is_batch and not _are_two(known.run, now.run) and not known.is_same(now):
             return known
     return None
 
@@ -133,6 +140,9 @@ class TakenFrames:
             self._known.get((one_spelling(table), sink_id), {}).pop(owner, None)
 
 
+ANY_ROWS = Frame(lambda: None, "any", lambda: None, lambda: None)
+"""The frame of a caller whose rows are not compared: a number that is committed is skipped, whatever it brings."""
+
 FRAMES = TakenFrames()
 """Of this process: two sinks of one name on one table know of each other."""
 
@@ -146,10 +156,18 @@ def check_is_repeat(table: str, sink_id: str, now: Taken) -> None:
         now: the frame at hand.
 
     Raises:
-        BatchOrderError: an earlier call in this run of the query brought another frame.
+        BatchOrderError: an earlier call in this run of the query brought another frame, or had another operation.
     """
     now = replace(now, run=now.frame.find_run(now.frame.ask_group()))
     other = find_other(FRAMES.find(table, sink_id), now)
+    if other is not None and other.frame.is_same(now.frame):
+        raise BatchOrderError(
+            f"batch {now.batch_id} of sink {sink_id!r} is committed as {other.operation}, and comes a second time as "
+            f"{now.operation}: a number is one commit of {table!r}. To replace rows, use upsert; to delete rows in the "
+            "same batch, mark them by a column _hoodie_is_deleted. Or give each operation a sink of its own, all with "
+            "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL and each with its own "
+            "hoodie.datasource.write.streaming.checkpoint.identifier"
+        )
     if other is not None:
         who = "this sink" if other.owner == now.owner else "another sink of this process with the same name"
         raise BatchOrderError(

@@ -180,7 +180,7 @@ class MicroBatchWriter:
         self, snapshot: Snapshot, batch: Batch, options: WriteOptions, identity: WriterIdentity, timing: PhaseClock
     ) -> BatchSummary:
         """Writes the batch; the writer holds the table, and dead writers' instants have ended."""
-        turn = find_turn(self._ledger, snapshot, batch, (identity, self.lease))
+        turn = find_turn(self._ledger, snapshot, batch, options.effective_operation, (identity, self.lease))
         if turn is None:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
             return BatchSummary(self.table, batch.batch_id, None, skipped=True)

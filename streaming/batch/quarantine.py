@@ -7,7 +7,7 @@ writers may publish the files of one commit at the same time.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from table import clock
@@ -43,7 +43,7 @@ def publish(storage: Storage, key: str, instant_time: str, files: tuple[str, ...
     storage.remove_empty_dir(staging)
 
 
-def finish_quarantine(storage: Storage, key: str, snapshot: Snapshot) -> None:
+def finish_quarantine(storage: Storage, keys: Sequence[str], snapshot: Snapshot) -> None:
     """Publishes the staged files of commits, and deletes the staged files of failed batches.
 
     Dead processes left these files. The folders are listed before the timeline: an instant is requested before its
@@ -52,20 +52,22 @@ def finish_quarantine(storage: Storage, key: str, snapshot: Snapshot) -> None:
 
     Args:
         storage: the folder of bad rows.
-        key: the table's own part of it.
+        keys: the table's own parts of it (`table.quarantine.place.table_keys`).
         snapshot: of the table; its timeline is listed again.
 
     Raises:
         HudiError: a commit cannot be read, or the store fails.
     """
-    staged = [entry.name for entry in storage.list_dir(join(STAGING, key)) if entry.is_dir]
+    found = {entry.name for entry in storage.list_dir(STAGING)} if len(keys) > 1 else {*keys}
+    folders = ((key, storage.list_dir(join(STAGING, key))) for key in keys if key in found)
+    staged = [(key, entry.name) for key, entries in folders for entry in entries if entry.is_dir]
     if not staged:
         return
     now = snapshot.again()
     pending = {instant.time for instant in now.timeline.pending}
     completed = {instant.time: instant for instant in now.timeline.completed_writes}
     archived: dict[str, Mapping[str, str]] | None = None
-    for time in staged:
+    for key, time in staged:
         if time in pending:
             continue
         extra: Mapping[str, str] = {}
@@ -73,8 +75,8 @@ def finish_quarantine(storage: Storage, key: str, snapshot: Snapshot) -> None:
             extra = now.commits.read_outline(completed[time]).extra
         elif time < (now.timeline.first_active_time or ""):
             if archived is None:
-                found = read_archived_commits(now.table.archived_timeline)
-                archived = {commit.time: commit.metadata.extra for commit in found}
+                commits = read_archived_commits(now.table.archived_timeline)
+                archived = {commit.time: commit.metadata.extra for commit in commits}
             extra = archived.get(time, {})
         files = tuple(json.loads(extra.get(EXTRA_KEY, "[]")))
         log.info("quarantine_finished", table=now.storage.base_uri, instant_time=time, files=len(files))

@@ -14,7 +14,7 @@ from table.log import get_logger
 from table.options.agreement import check_options_agree
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
-from table.quarantine.place import table_key
+from table.quarantine.place import table_keys
 from table.references.strays import delete_rolled_back_elsewhere
 from table.references.undone import find_foreign_rollbacks
 from table.services.clean.emptied_partitions import remove_emptied_partitions
@@ -94,8 +94,8 @@ class Recovery:
             snapshot = make_first_commit(snapshot, identity, lease)
             lease.share()
         if self._quarantine is not None:
-            key = table_key(table.storage.base_uri, table.config.name)
-            finish_quarantine(self._quarantine, key, snapshot)
+            keys = table_keys(table.storage.base_uri, table.config.name)
+            finish_quarantine(self._quarantine, keys, snapshot)
         return snapshot
 
     def _tell_keys(self, table: HudiTable) -> None:

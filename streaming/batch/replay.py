@@ -11,7 +11,7 @@ from table import clock
 from table.errors import CommitOutcomeUnknownError, HudiError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.quarantine.place import FILE, ROW, TOLD, table_key
+from table.quarantine.place import FILE, ROW, TOLD, table_keys
 from table.quarantine.replays import (
     REPLAY_SINK,
     Replay,
@@ -42,18 +42,18 @@ def replay_rows(writer: MicroBatchWriter, table: HudiTable, storage: Storage, ro
         HudiError: nothing of the rows is visible.
     """
     places = _places_of(rows)
-    key = table_key(table.storage.base_uri, table.config.name)
+    keys = table_keys(table.storage.base_uri, table.config.name)
     last = find_last_batch(Snapshot.load(table), REPLAY_SINK)
-    replays = list_replays(storage, key)
+    replays = list_replays(storage, keys)
     for replay in replays:
         if replay.is_committed(last) and not replay.is_marked:
-            mark_replay(storage, key, replay)
-    taken = read_replayed(storage, key, [replay for replay in replays if replay.is_committed(last)])
+            mark_replay(storage, replay)
+    taken = read_replayed(storage, [replay for replay in replays if replay.is_committed(last)])
     fresh = [number for number, place in enumerate(places) if place not in taken]
     if not fresh:
         return BatchSummary(writer.table, None, None, skipped=True)
-    replay = Replay(0 if last is None else last.batch_id + 1, clock.fresh_uuid(), is_marked=False)
-    record_replay(storage, key, replay, _by_file([places[number] for number in fresh]))
+    replay = Replay(keys[0], 0 if last is None else last.batch_id + 1, clock.fresh_uuid(), is_marked=False)
+    record_replay(storage, replay, _by_file([places[number] for number in fresh]))
     chosen = rows.take(pa.array(fresh, pa.int64()))
     workers = InProcessWorkers(chosen.drop_columns([name for name in TOLD if name in chosen.column_names]))
     batch = Batch(workers, replay.number, query_id=replay.ident, sink_id=REPLAY_SINK)
@@ -62,9 +62,9 @@ def replay_rows(writer: MicroBatchWriter, table: HudiTable, storage: Storage, ro
     except CommitOutcomeUnknownError:
         raise  # the next replay asks the commits
     except HudiError:
-        forget_replay(storage, key, replay)
+        forget_replay(storage, replay)
         raise
-    mark_replay(storage, key, replay)
+    mark_replay(storage, replay)
     log.info("bad_rows_replayed", table=writer.table, rows=len(fresh), passed_over=len(places) - len(fresh))
     return summary
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.batch.frames import Frame
@@ -77,10 +78,15 @@ class SparkEngine:
             positions=None if self._checkpoint is None else self._checkpoint.positions_of(batch_id),
         )
 
-    def frame_of(self, rows: DataFrame) -> Frame:
-        """The frame of a micro-batch, as a later call with the same number can be compared with it."""
+    def frame_of(self, rows: DataFrame, schema: pa.Schema) -> Frame:
+        """The frame of a micro-batch, as a later call with the same number can be compared with it.
+
+        Args:
+            rows: the frame.
+            schema: its columns (Arrow): frames that differ in the names of columns alone have one hash.
+        """
         try:
-            plan: int | None = rows.semanticHash()
+            plan: tuple[int, pa.Schema] | None = (rows.semanticHash(), schema)
         except Exception as error:  # noqa: BLE001 a batch is written without it; only its own object is its repeat then
             log.debug("frame_has_no_hash", error=str(error))
             plan = None

@@ -4,6 +4,7 @@ import zlib
 
 from table.storage.folder_names import with_ending
 from table.storage.interface import join
+from table.storage.schemes import spellings_of
 
 ENDING = "_bad_rows"  # of the folder beside a table
 STAGING = "_staging"  # Spark passes over names that begin so
@@ -27,6 +28,11 @@ def table_key(base_uri: str, name: str) -> str:
     """
     ending = f"-{zlib.crc32(base_uri.encode('utf-8', 'surrogateescape')):08x}"
     return name + ending if "://" in base_uri else with_ending(name, ending)
+
+
+def table_keys(base_uri: str, name: str) -> list[str]:
+    """As `table_key`, then those of the address with each other scheme of its store, which another sink may use."""
+    return [table_key(address, name) for address in spellings_of(base_uri)]
 
 
 def staging_folder(key: str, instant_time: str) -> str:

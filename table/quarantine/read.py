@@ -12,7 +12,7 @@ from table.columns.cast import cast_column
 from table.errors import CorruptFileError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.keys.search import KeyCount, count_keys, missing_key_columns
-from table.quarantine.place import ENDING, FILE, REASON, REPLAYED, ROW, STAGING, table_key
+from table.quarantine.place import ENDING, FILE, REASON, REPLAYED, ROW, STAGING, table_keys
 from table.quarantine.replays import REPLAY_SINK, RowId, list_replays, read_replayed
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
@@ -113,12 +113,11 @@ def open_bad_rows(
 
 def find_replayed(table: HudiTable, storage: Storage) -> frozenset[RowId]:
     """The bad rows that were replayed, by the records of replays and by the commits of the table."""
-    key = table_key(table.storage.base_uri, table.config.name)
-    replays = list_replays(storage, key)
+    replays = list_replays(storage, table_keys(table.storage.base_uri, table.config.name))
     if not replays:
         return frozenset()
     last = find_last_batch(Snapshot.load(table), REPLAY_SINK)
-    return read_replayed(storage, key, [replay for replay in replays if replay.is_committed(last)])
+    return read_replayed(storage, [replay for replay in replays if replay.is_committed(last)])
 
 
 def count_bad_rows(table: HudiTable, storage: Storage, keys: pa.Array) -> KeyCount:
@@ -135,8 +134,10 @@ def count_bad_rows(table: HudiTable, storage: Storage, keys: pa.Array) -> KeyCou
         CorruptFileError: a file is damaged.
         StorageError: the store fails.
     """
-    staging = join(STAGING, table_key(table.storage.base_uri, table.config.name))
-    staged = [join(staging, name) for name in sorted(storage.list_tree(staging)) if name.endswith(_ENDING)]
+    folders = [join(STAGING, key) for key in table_keys(table.storage.base_uri, table.config.name)]
+    staged = [
+        join(folder, name) for folder in folders for name in sorted(storage.list_tree(folder)) if name.endswith(_ENDING)
+    ]
     fields, found = table.config.record_key_fields, KeyCount()
     for name in (*_list_files(storage), *staged):
         try:

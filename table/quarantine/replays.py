@@ -31,19 +31,21 @@ class Replay:
     """One replay.
 
     Attributes:
+        key: the table's own part of the folder, in the spelling of the writer (`table.quarantine.place.table_keys`).
         number: from 0; the id of its batch.
         ident: of this attempt.
         is_marked: whether its mark is there.
     """
 
+    key: str
     number: int
     ident: str
     is_marked: bool
 
     @property
-    def name(self) -> str:
+    def path(self) -> str:
         """Of its files, without their endings."""
-        return f"{self.number}-{self.ident}"
+        return join(REPLAYS, self.key, f"{self.number}-{self.ident}")
 
     def is_committed(self, last: CommittedBatch | None) -> bool:
         """Whether its rows are in the table.
@@ -55,23 +57,24 @@ class Replay:
         return self.is_marked or is_last
 
 
-def list_replays(storage: Storage, key: str) -> list[Replay]:
+def list_replays(storage: Storage, keys: Iterable[str]) -> list[Replay]:
     """The replays of a table, by number.
 
     Args:
         storage: the folder of bad rows.
-        key: the table's own part of it.
+        keys: the table's own parts of it.
     """
-    names = {entry.name for entry in storage.list_dir(join(REPLAYS, key)) if not entry.is_dir}
     found = []
-    for name in names:
-        number, _, ident = name.removesuffix(_RECORD).partition("-")
-        if name.endswith(_RECORD) and number.isdigit() and ident:
-            found.append(Replay(int(number), ident, f"{number}-{ident}{_DONE}" in names))
+    for key in keys:
+        names = {entry.name for entry in storage.list_dir(join(REPLAYS, key)) if not entry.is_dir}
+        for name in names:
+            number, _, ident = name.removesuffix(_RECORD).partition("-")
+            if name.endswith(_RECORD) and number.isdigit() and ident:
+                found.append(Replay(key, int(number), ident, f"{number}-{ident}{_DONE}" in names))
     return sorted(found, key=lambda replay: (replay.number, replay.ident))
 
 
-def read_replayed(storage: Storage, key: str, replays: Iterable[Replay]) -> frozenset[RowId]:
+def read_replayed(storage: Storage, replays: Iterable[Replay]) -> frozenset[RowId]:
     """The rows that replays took: name of the file and number of the row in it.
 
     Raises:
@@ -79,7 +82,7 @@ def read_replayed(storage: Storage, key: str, replays: Iterable[Replay]) -> froz
     """
     rows: set[RowId] = set()
     for replay in replays:
-        path = join(REPLAYS, key, replay.name + _RECORD)
+        path = replay.path + _RECORD
         try:
             taken = json.loads(storage.read(path))["rows"]
             rows.update((file, int(number)) for file, numbers in taken.items() for number in numbers)
@@ -88,17 +91,17 @@ def read_replayed(storage: Storage, key: str, replays: Iterable[Replay]) -> froz
     return frozenset(rows)
 
 
-def record_replay(storage: Storage, key: str, replay: Replay, rows: Mapping[str, list[int]]) -> None:
+def record_replay(storage: Storage, replay: Replay, rows: Mapping[str, list[int]]) -> None:
     """Writes the record of a replay that is about to begin: file -> numbers of the rows in it."""
     content = json.dumps({"rows": rows, "version": VERSION}).encode()
-    storage.put(join(REPLAYS, key, replay.name + _RECORD), content)
+    storage.put(replay.path + _RECORD, content)
 
 
-def mark_replay(storage: Storage, key: str, replay: Replay) -> None:
+def mark_replay(storage: Storage, replay: Replay) -> None:
     """Marks a replay as committed."""
-    storage.put(join(REPLAYS, key, replay.name + _DONE), b"{}")
+    storage.put(replay.path + _DONE, b"{}")
 
 
-def forget_replay(storage: Storage, key: str, replay: Replay) -> None:
+def forget_replay(storage: Storage, replay: Replay) -> None:
     """Deletes the record of a replay that was not committed, and will not be."""
-    storage.delete(join(REPLAYS, key, replay.name + _RECORD))
+    storage.delete(replay.path + _RECORD)

@@ -42,7 +42,7 @@ def _is_rolled_back(storage: Storage, timeline: Timeline, path: str, committed: 
         if not data:
             continue
         undone, named = decode_named_files(data, request.file_name)
-        if not committed.includes_block(undone) and any(storage.relative(file) == path for file in named):
+        if not committed.includes_block(undone) and any(f"/{file}".endswith(f"/{path}") for file in named):
             return True
     return False
 

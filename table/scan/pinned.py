@@ -237,9 +237,9 @@ def _load_plan(storage: Storage, clean: Instant) -> CleanPlan | None:
 
 
 def _files_of(storage: Storage, plan: CleanPlan) -> Iterator[str]:
-    for files in plan.files.values():
+    for path, files in plan.files.items():
         for file in files:
             try:
-                yield storage.relative(file)
+                yield storage.relative(file, path)
             except InvalidConfigError:
                 continue  # the file is outside of the table

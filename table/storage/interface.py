@@ -435,11 +435,16 @@ class Storage(VersionedFiles, ABC):
         """The path as Hudi writes it into plans: an address below `base_uri`."""
         return join(self.base_uri, stay_inside(path, self.base_uri))
 
-    def relative(self, path: str) -> str:
+    def relative(self, path: str, partition_path: str | None = None) -> str:
         """A path from a plan, relative to the table.
 
-        Plans hold absolute paths, with or without a scheme. If the table was moved since, the result is the longest
-        tail of the path that begins below a folder with the table's name.
+        Plans hold absolute paths, with or without a scheme. If the table was moved or renamed since, the result is the
+        file's name in the partition path that the plan has beside it. Without one, it is the longest tail of the path
+        that begins below a folder with the table's name.
+
+        Args:
+            path: of a file.
+            partition_path: of the file, where the plan says it.
 
         Raises:
             InvalidConfigError: when the path does not lie in this table.
@@ -447,6 +452,10 @@ class Storage(VersionedFiles, ABC):
         ours, theirs = _without_scheme(self.base_uri), _without_scheme(path)
         if theirs.startswith(ours + "/"):
             return check_inside(theirs[len(ours) + 1 :], self.base_uri)
+        if partition_path is not None:
+            inside = join(partition_path, theirs.rpartition("/")[2])
+            if theirs.endswith(f"/{inside}"):
+                return check_inside(inside, self.base_uri)
         marker = "/" + ours.rsplit("/", 1)[-1] + "/"
         if marker in theirs:
             return check_inside(theirs.split(marker, 1)[1], self.base_uri)

@@ -2,7 +2,7 @@
 
 fsspec's local implementation cannot create a file atomically. This module writes a temporary file and links it to its
 name: the link fails if the name exists, and no reader sees an incomplete file. On a file system without links the file
-is created with ``O_EXCL``.
+is renamed (`table.storage.local_creation`).
 """
 
 import errno
@@ -34,6 +34,7 @@ from table.storage.interface import (
     stay_inside,
 )
 from table.storage.local_copy import copy_into
+from table.storage.local_creation import rename_new
 from table.storage.local_surroundings import delete_checksum_sibling, room_at
 from table.storage.local_versions import guarded_exchange, read_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
@@ -145,11 +146,10 @@ class LocalStorage(Storage):
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            descriptor = os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-            with open(descriptor, "wb") as file:
-                file.write(data)
+            _with_folder(full, lambda: rename_new(temporary, full))
         finally:
-            os.unlink(temporary)
+            with suppress(FileNotFoundError):  # it was renamed
+                os.unlink(temporary)
         if durable:
             _flush(os.path.dirname(full))
         return True

@@ -16,8 +16,7 @@ from table.storage.folder_names import check_uncut
 from table.storage.interface import Storage
 from table.storage.local import LocalStorage
 from table.storage.remote import FsspecStorage
-
-_SCHEMES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs", "abfss": "abfs"}
+from table.storage.schemes import PROTOCOLS
 
 
 def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
@@ -51,7 +50,7 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
         return LocalStorage(os.path.abspath(local))
     text = scheme + text[len(scheme) :]
     _check_no_secrets(text)
-    protocol = _SCHEMES.get(scheme, scheme)
+    protocol = PROTOCOLS.get(scheme, scheme)
     given = {**fsspec.config.conf.get(protocol, {}), **(options or {})}
     try:
         fs = open_backend(protocol, given)
@@ -110,7 +109,7 @@ def one_spelling(address: str) -> str:
     Symbolic links are resolved. Two stores with the same names of buckets are not distinguished.
     """
     scheme, found, place = address.partition("://")
-    return f"{_SCHEMES.get(scheme, scheme)}://{place.rstrip('/')}" if found else os.path.realpath(address)
+    return f"{PROTOCOLS.get(scheme, scheme)}://{place.rstrip('/')}" if found else os.path.realpath(address)
 
 
 def _check_no_secrets(text: str) -> None:

@@ -197,13 +197,13 @@ def load_cleaned(storage: Storage, clean: Instant) -> frozenset[str]:
         raise TimelineMovedError(f"{clean.file_name} ended while the timeline was read: run the batch again")
     plan = next((data for data in found if data), None)  # a clean that died before it had a plan deletes nothing
     files = decode_clean_plan(plan, clean.file_name).files if plan is not None else {}
-    return frozenset(_inside(storage, (file for names in files.values() for file in names)))
+    return frozenset(_inside(storage, ((path, file) for path, names in files.items() for file in names)))
 
 
-def _inside(storage: Storage, files: Iterable[str]) -> Iterator[str]:
-    for file in files:
+def _inside(storage: Storage, files: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for path, file in files:
         with suppress(InvalidConfigError):  # no batch continues a file outside of the table
-            yield storage.relative(file)
+            yield storage.relative(file, path)
 
 
 def _load_undone(snapshot: Snapshot, rollback: Instant) -> str:

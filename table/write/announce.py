@@ -19,8 +19,8 @@ def announce(context: WriteContext, marker: MarkerName, stage: Stage | None = No
         StorageError: the instant has ended; a late task must not write the file.
     """
     stage = stage or context.storage.stage(context.instant_time, marker.data_file)
-    create_marker(context.storage, context.instant_time, marker, stage.ticket)
     try:
+        create_marker(context.storage, context.instant_time, marker, stage.ticket)
         check_not_ended(context, marker.data_file)
     except BaseException:
         context.storage.revoke(marker.data_file, stage.ticket)

@@ -17,6 +17,7 @@ from tiers import quick
 from hudistream import HudiTable
 from streaming import ArrowSink, RowCount, write_hudi
 from table import (
+    BatchOrderError,
     CommitConflictError,
     InvalidConfigError,
     InvalidRecordError,
@@ -466,3 +467,30 @@ def test_an_index_with_a_name_is_no_column_and_is_refused(tmp_path):
         with pytest.raises(InvalidConfigError, match=rf"the index {', '.join(keys)}, .*frame.reset_index\(\) makes it"):
             write_hudi(tmp_path / "t", frame.set_index(keys), key="id")
     assert write_hudi(tmp_path / "t", frame.set_index("id").reset_index(), key="id").rows == len(ROWS)
+
+
+def test_a_number_that_is_committed_for_one_operation_is_refused_for_another_one(tmp_path):
+    rows = pa.table({"id": ["a", "b"], "v": [1, 2]})
+    with ArrowSink(tmp_path / "t", key="id") as sink:
+        sink.write(rows, batch_id=0)
+        sink.write(rows, batch_id=1, operation="delete")
+        assert sink.write(rows, batch_id=1, operation="delete").skipped
+        with pytest.raises(BatchOrderError, match="committed as DELETE, and comes a second time as INSERT"):
+            sink.write(rows, batch_id=1, operation="insert")
+        assert sink.write(rows, batch_id=2, operation="insert").rows == 2
+
+
+def test_a_relative_path_means_the_working_directory_in_which_the_sink_was_made(tmp_path, monkeypatch):
+    for name, v in (("here", 1), ("there", 2)):
+        (tmp_path / name).mkdir()
+        ArrowSink(tmp_path / name / "t", key="id").write(pa.table({"id": ["1", "2"], "v": [v, 3 - v]}))
+    monkeypatch.chdir(tmp_path / "here")
+    sink = ArrowSink("t", key="id")
+    sent = pickle.dumps(sink)
+    monkeypatch.chdir(tmp_path / "there")
+    before = sorted(os.listdir("t/.hoodie/.hudistream"))
+    sink.delete(where=[("v", "=", 1)])
+    pickle.loads(sent).write(pa.table({"id": ["3"], "v": [3]}))
+    assert sorted(os.listdir("t/.hoodie/.hudistream")) == before
+    assert sorted(read_table(tmp_path / "here" / "t")["id"].to_pylist()) == ["2", "3"]
+    assert sorted(read_table(tmp_path / "there" / "t")["id"].to_pylist()) == ["1", "2"]

@@ -168,7 +168,7 @@ MUTANTS = (
     ),
     Mutant(
         "an empty batch leaves a commit", "streaming/batch/commit_batch.py",
-        " or job.options.sink.commits_empty):", " or True):",
+        " or is_kept):", " or True):",
         ("tests/streaming/test_arrow_sink.py", "tests/table/options/test_switches.py"),
     ),
     Mutant(
@@ -433,6 +433,22 @@ MUTANTS = (
         "archived commits stay in memory", "table/timeline/commit_cache.py",
         "        if first is not None and first != self._first:", "        if False:",
         ("tests/table/timeline/test_commit_cache.py",),
+    ),
+    Mutant(
+        "the operation of a repeat is not looked at", "streaming/batch/frames.py",
+        "self.operation == other.operation and ", "", ("tests/streaming/batch/test_frames.py",),
+    ),
+    Mutant(
+        "a sink finds its table by the working directory of today", "streaming/table_sink.py",
+        "        self._path = self._storage.base_uri", "        pass", ("tests/streaming/test_arrow_sink.py",),
+    ),
+    Mutant(
+        "files of a renamed table are not found", "table/storage/interface.py",
+        '            if theirs.endswith(f"/{inside}"):', "            if False:", ("tests/table/storage/test_storage.py",),
+    ),
+    Mutant(
+        "a child of a fork waits for its parent's threads", "table/transaction/locks/in_process.py",
+        "    _GATES.clear()", "    pass", ("tests/table/transaction/locks/test_in_process.py",),
     ),
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ still exist.
 
 from collections.abc import Collection, Iterable
 
-from table.errors import TimelineMovedError
+from table.errors import InvalidConfigError, TimelineMovedError
 from table.files.markers import list_marked_instants
 from table.files.names import parse_base_file
 from table.files.publication import is_final, may_publish_late
@@ -122,9 +122,17 @@ def _undone_files(table: HudiTable, plan: ArchivalPlan, retired: Retired) -> lis
     files: list[str] = []
     for rollback, metadata in retired.rollbacks.items():
         if rollback in plan.instants or metadata.instant_time < (plan.first_active or ""):
-            named = (table.storage.relative(file) for names in metadata.deleted.values() for file in names)
-            files += [file for file in named if goes_with(table.storage, file, metadata)]
+            named = (_inside(table, file, path) for path, names in metadata.deleted.items() for file in names)
+            files += [file for file in named if file is not None and goes_with(table.storage, file, metadata)]
     return files
+
+
+def _inside(table: HudiTable, file: str, partition_path: str) -> str | None:
+    """A file of a record, relative to the table; None where it lies outside of the table."""
+    try:
+        return table.storage.relative(file, partition_path)
+    except InvalidConfigError:
+        return None
 
 
 def _list_ended(table: HudiTable) -> frozenset[str]:

@@ -279,7 +279,7 @@ def _sort_out(
             read.update(_recheck(plan, groups, names, known.folders))
         for file in files:
             try:
-                relative = storage.relative(file)
+                relative = storage.relative(file, path)
             except InvalidConfigError as error:
                 why = str(error)
             else:

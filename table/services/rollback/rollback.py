@@ -379,7 +379,11 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, ow
     """
     storage, time = table.storage, plan.instant_time
     started_ms = clock.now_ms()
-    named = {storage.relative(path): request.partition_path for request in plan.requests for path in request.files}
+    named = {
+        storage.relative(path, request.partition_path): request.partition_path
+        for request in plan.requests
+        for path in request.files
+    }
     begun = begin_instant(storage, rollback)
     drop_lists_with(storage, time)
     storage.fence(time)

@@ -1,5 +1,7 @@
 """A lock among the threads of this process, by the table's address (InProcessLockProvider)."""
 
+import os
+
 from table import threads
 from table.errors import InvalidConfigError
 from table.options.lock_settings import LockProvider, LockSettings
@@ -8,6 +10,16 @@ from table.transaction.locks.provider import LockState
 
 _MUTEX = threads.make_lock()
 _GATES: dict[str, Gate] = {}  # the table's address -> its gate
+
+
+def _forget_gates() -> None:
+    """The child of a fork has none of the threads that hold a gate."""
+    global _MUTEX  # noqa: PLW0603 of this process
+    _MUTEX = threads.make_lock()
+    _GATES.clear()
+
+
+os.register_at_fork(after_in_child=_forget_gates)
 
 
 class _Inside:

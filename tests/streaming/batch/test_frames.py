@@ -27,8 +27,8 @@ def frame(of=FIRST, plan=None, group=None, mark=None):
     return Frame(weakref.ref(of), plan, lambda: group, lambda: mark)
 
 
-def taken(frame, run=None, query="q", batch=7, owner="a"):
-    return Taken(query, batch, run, frame, owner)
+def taken(frame, run=None, query="q", batch=7, owner="a", operation="UPSERT"):
+    return Taken(query, batch, run, frame, owner, operation)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,8 @@ def taken(frame, run=None, query="q", batch=7, owner="a"):
         (taken(frame(), ("query", RUN)), taken(frame(SECOND), None), False),
         (taken(frame(), ("query", RUN)), taken(frame(SECOND), ("session", LATER)), False),  # they cannot be compared
         (taken(frame(), ("session", RUN)), taken(frame(SECOND), ("session", LATER)), True),
+        (taken(frame(), operation="DELETE"), taken(frame(), operation="INSERT"), False),
+        (taken(frame(), ("query", RUN), operation="DELETE"), taken(frame(), ("query", LATER)), True),
     ],
 )
 def test_a_batch_is_a_repeat_if_its_frame_is_or_if_another_run_brings_it(known, now, is_repeat):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from table.errors import SchemaMismatchError
-from table.quarantine.place import REPLAYS, STAGING, TOLD, staging_folder, table_key
+from table.quarantine.place import REPLAYS, STAGING, TOLD, staging_folder, table_key, table_keys
 from table.schema.avro_schema import check_batch_columns
 
 ADDRESSES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -22,6 +22,14 @@ ADDRESSES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 )
 def test_the_key_of_a_table_is_its_name_and_eight_digits_that_no_version_changes(base_uri, name, key):
     assert table_key(base_uri, name) == key
+
+
+def test_a_table_has_a_key_for_each_scheme_of_its_store():
+    keys = table_keys("s3a://bucket/lake/t", "t")
+    assert keys[0] == table_key("s3a://bucket/lake/t", "t")
+    assert sorted(keys) == sorted(table_keys("s3://bucket/lake/t", "t"))
+    assert len(keys) == 3
+    assert table_keys("/lake/t", "t") == [table_key("/lake/t", "t")]
 
 
 @given(ADDRESSES, st.text("ab_", min_size=1, max_size=5))

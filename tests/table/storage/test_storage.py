@@ -1,3 +1,4 @@
+import ctypes
 import errno
 import os
 import pickle
@@ -11,6 +12,7 @@ from engine import Engine, key_set, rows
 from table import InvalidConfigError, StorageError, read_table
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
+from table.storage import local_creation
 from table.storage.interface import join
 from table.storage.local import LocalStorage
 from table.storage.opening import open_storage
@@ -79,16 +81,41 @@ def test_a_table_in_memory_takes_batches(tmp_path):
     assert key_set(read_table(path)) == key_set(rows(range(60)))
 
 
-def test_where_links_are_not_supported_a_file_is_still_created_once(tmp_path, monkeypatch):
-    def no_links(_source, _target):
+def without_links(monkeypatch, *, renames):
+    def refuse(_source, _target):
         raise OSError(errno.EPERM, "not here")
 
-    monkeypatch.setattr(os, "link", no_links)
+    def is_unknown(*_arguments):
+        ctypes.set_errno(errno.EINVAL)
+        return -1
+
+    monkeypatch.setattr(os, "link", refuse)
+    if not renames:
+        monkeypatch.setattr(local_creation, "_find_renameat2", lambda: is_unknown)
+
+
+@pytest.mark.parametrize("renames", [True, False])
+def test_where_links_are_not_supported_a_file_is_still_created_once(tmp_path, monkeypatch, renames):
+    without_links(monkeypatch, renames=renames)
     storage = LocalStorage(str(tmp_path))
-    assert storage.create_exclusive("a", b"1", durable=True)
-    assert not storage.create_exclusive("a", b"2", durable=True)
-    assert storage.read("a") == b"1"
+    assert storage.create_exclusive("x/a", b"1", durable=True)
+    assert not storage.create_exclusive("x/a", b"2", durable=True)
+    assert storage.read("x/a") == b"1"
     assert os.listdir(tmp_path / ".hoodie") == []
+
+
+def test_a_file_that_could_not_be_filled_is_not_there(tmp_path, monkeypatch):
+    def is_full(_descriptor):
+        raise OSError(errno.ENOSPC, "full")
+
+    without_links(monkeypatch, renames=False)
+    storage = LocalStorage(str(tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", is_full)
+        with pytest.raises(StorageError, match="full"):
+            storage.create_exclusive("a", b"1")
+    assert storage.create_exclusive("a", b"2")
+    assert storage.read("a") == b"2"
 
 
 def test_what_lies_below_a_file_is_not_there(tmp_path):
@@ -240,3 +267,21 @@ def test_a_backend_that_does_not_open_is_named_in_one_line(monkeypatch, error, s
     with pytest.raises(InvalidConfigError, match=f"can open 'hdfs://a/b': {said}; supported are") as refused:
         open_storage("hdfs://a/b")
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "partition_path"),
+    [
+        ("/data/old/p=1/a.parquet", "p=1"),  # the folder was renamed
+        ("/alias/old/a.parquet", ""),
+        ("s3a://bucket/t/lake/t/p=1/a.parquet", "p=1"),  # a folder above had the table's name, too
+    ],
+)
+def test_a_file_of_a_renamed_table_is_found_in_its_partition_path(path, partition_path):
+    assert LocalStorage("/data/t").relative(path, partition_path) == join(partition_path, "a.parquet")
+
+
+@pytest.mark.parametrize("path", ["/data/old/p=1/a.parquet", "/data/old/p=2/../p=1/x"])
+def test_a_file_elsewhere_is_none_of_the_table(path):
+    with pytest.raises(InvalidConfigError, match="does not lie in the table"):
+        LocalStorage("/data/t").relative(path, "p=2")

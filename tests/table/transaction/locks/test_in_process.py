@@ -1,5 +1,6 @@
 """The lock among threads of one process, and the waiting that all locks have in common."""
 
+import os
 import threading
 from unittest import mock
 
@@ -141,3 +142,12 @@ def test_a_thread_that_waits_long_warns_and_still_gets_the_lock(monkeypatch, log
     told = next(entry for entry in logs if entry["event"] == "lock_waits_long")
     assert (told["log_level"], got) == ("warning", [True])
     assert told["created"] is not None
+
+
+def test_a_child_of_a_fork_does_not_wait_for_threads_that_it_does_not_have():
+    with lock_of("/lake/forked").hold():
+        child = os.fork()
+        if child == 0:
+            with lock_of("/lake/forked").hold():
+                os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

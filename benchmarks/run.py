@@ -162,11 +162,18 @@ def keep(workload, against, results):
         "workload": workload,
         "against": against,
         "measured": time.strftime("%Y-%m-%d"),
+        "commit": commit(),
         "machine": machine(),
         "results": results,
     }
     (HERE / "results" / f"{workload}-{against}.json").write_text(json.dumps(document, indent=1) + "\n")
     report.main()
+
+
+def commit():
+    """Of the checkout that is measured."""
+    asked = ("git", "rev-parse", "--short=8", "HEAD")
+    return subprocess.run(asked, cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def machine():

@@ -366,7 +366,7 @@ def test_a_batch_that_was_written_before_a_clustering_is_not_written_again(tmp_p
     a_table(path, **options)
     expected = contents(path)
     assert len(clusterings_of(path)) == 4
-    with ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts", operation="insert") as sink:
+    with ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts", operation="upsert") as sink:
         assert sink.write(a_batch(range(120, 200), 3), 3).skipped
     assert contents(path) == expected
 

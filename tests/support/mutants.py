@@ -444,7 +444,8 @@ MUTANTS = (
     ),
     Mutant(
         "files of a renamed table are not found", "table/storage/interface.py",
-        '            if theirs.endswith(f"/{inside}"):', "            if False:", ("tests/table/storage/test_storage.py",),
+        '            if theirs.endswith(f"/{inside}"):', "            if False:",
+        ("tests/table/storage/test_storage.py",),
     ),
     Mutant(
         "a child of a fork waits for its parent's threads", "table/transaction/locks/in_process.py",

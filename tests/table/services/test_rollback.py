@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from engine import Engine, form_of, key_set, leave_a_dead_batch, rows
 
+from streaming import ArrowSink
 from table import read_table
 from table.errors import ActionPendingError, StorageError, TableHeldError
 from table.hudi_table import HudiTable
@@ -135,3 +136,25 @@ def test_a_restore_that_was_begun_is_in_the_way(table):
     with pytest.raises(ActionPendingError, match="finish the restore"):
         roll_back_failed_writes(table, ME, HEARTBEAT)
     assert dead(table)
+
+
+def test_archival_goes_on_in_a_folder_that_was_renamed_after_a_rollback(tmp_path):
+    """The record of a rollback names the files that it deleted by their old addresses."""
+    few = {
+        "hoodie.clean.async": "false",
+        "hoodie.archive.async": "false",
+        "hoodie.cleaner.commits.retained": "1",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+    }
+    dead = Engine(str(tmp_path / "t"), few)
+    dead.write(0, rows(range(3)))
+    leave_a_dead_batch(dead, 1, rows(range(3, 6)))
+    Engine(str(tmp_path / "t"), few).write(1, rows(range(3, 6)))
+    assert HudiTable.open(str(tmp_path / "t")).load_timeline().completed_of(Action.ROLLBACK)
+    os.rename(tmp_path / "t", tmp_path / "renamed")
+    with ArrowSink(tmp_path / "renamed", few, key="id", partition_by="p", order_by="ts") as sink:
+        for number in range(10):
+            sink.write(rows([0], ts=number))
+    timeline = HudiTable.open(str(tmp_path / "renamed")).load_timeline()
+    assert len(timeline.completed_writes) <= 6

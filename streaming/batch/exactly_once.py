@@ -139,31 +139,30 @@ def find_turn(
     if batch.batch_id is None:
         return Turn(identity, None)
     try:
-        entry = _find_entry(ledger, snapshot, batch, identity)
+        found = _find_entry(ledger, snapshot, batch, identity)
     except BatchOrderError:
-        entry = None
+        found = None
         if batch.ask_query_id is None:
             raise
-    if entry is None and batch.ask_query_id is not None:
+    if found is None and batch.ask_query_id is not None:
         identity = replace(identity, query_id=batch.ask_query_id())
         lease.hold(identity)
-        entry = _find_entry(ledger, snapshot, batch, identity)
-    if entry is None:
+        found = _find_entry(ledger, snapshot, batch, identity)
+    if found is None:
         if batch.frame is not None:
-            who_brings = identity.query_id, batch.batch_id, None, batch.frame, identity.owner
-            now = Taken(*who_brings, operation.hudi_name)
+            name = operation.hudi_name
+            now = Taken(identity.query_id, batch.batch_id, None, batch.frame, identity.owner, name)
             check_is_repeat(snapshot.storage.base_uri, identity.sink_id, now)
         return None
     end = None if batch.positions is None else batch.positions.load_end()
-    last = ledger.find_last_batch(snapshot, identity.sink_id)
-    continues = last is not None and entry.epoch > last.epoch
+    entry, continues = found
     return Turn(identity, replace(entry, positions=end or ()), batch.frame, continues)
 
 
 def _find_entry(
     ledger: BatchLedger, snapshot: Snapshot, batch: Batch, identity: WriterIdentity
-) -> CommittedBatch | None:
-    """What a commit of this batch records; None where the batch was committed before."""
+) -> tuple[CommittedBatch, bool] | None:
+    """What a commit of this batch records, and whether its query continues another one; None: it was committed."""
     if batch.batch_id is None:
         return None
     last = ledger.find_last_batch(snapshot, identity.sink_id)
@@ -188,6 +187,6 @@ def _find_entry(
             query_id=identity.query_id,
             before=None if last is None else last.query_id,
         )
-        return replace(entry, epoch=entry.epoch + 1)
+        return replace(entry, epoch=entry.epoch + 1), True
     check_nothing_undone(snapshot, last, identity.sink_id, batch.batch_id)
-    return entry
+    return entry, False

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 _LONG = 2**63
-# Spark hands a filter to the files by the calendar of java.sql.Date, which lacks these days
+# Spark converts the values of a pushed filter to the calendar of java.sql.Date, which does not have these days
 _NO_DAYS = date(1582, 10, 5), date(1582, 10, 14)
 
 

@@ -1,7 +1,8 @@
 """A cache of decoded commits, for processes that need the same completed commits again.
 
 The content of a completed instant's file never changes, and a time is not used again after its instant was rolled back.
-So an entry never becomes wrong. Entries are dropped to free memory. Of archived commits nobody asks: they go first.
+So an entry never becomes wrong. Entries are dropped to free memory, archived commits first: no caller reads
+them again.
 """
 
 from collections.abc import Callable, Iterator, Sequence

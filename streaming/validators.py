@@ -11,11 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.columns.conform import conform
-from table.errors import InvalidConfigError, UnsupportedTableError
+from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
+from table.files.log.data_blocks import read_rows
+from table.files.log.framing import BlockType, read_block, scan_blocks
+from table.files.names import parse_log_file
 from table.schema.avro_schema import COMMIT_TIME, with_meta_columns
 from table.storage.interface import Storage
 from table.timeline.metadata.commit import WriteStat
+
+_ROW_BLOCKS = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)  # those that are written here
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class PendingBatch:
         table: the table's address.
         batch_id: Spark's id, or None outside a stream.
         instant_time: its commit's instant time.
-        stats: its files. Files that were topped up contain older rows, too.
+        stats: its files. Base files that were topped up contain older rows, too.
         schema: the table's columns (Arrow).
         storage: reads the files.
         has_meta_fields: whether rows say which commit wrote them (``hoodie.populate.meta.fields``).
@@ -46,9 +51,10 @@ class PendingBatch:
         return sum(stat.num_inserts + stat.num_update_writes for stat in self.stats)
 
     def read_new_rows(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The batch's own rows, some ten thousand at a time.
+        """The batch's own rows, of base files and of log files, some ten thousand at a time. Deletes are no rows.
 
         Raises:
+            CorruptFileError: a file cannot be read as it was written.
             InvalidConfigError: when a column is not in the table.
             UnsupportedTableError: the rows do not say which commit wrote them.
         """
@@ -63,10 +69,23 @@ class PendingBatch:
             raise InvalidConfigError(f"the table has no column {unknown[0]!r}; it has {', '.join(full.names)}")
         wanted = pa.schema([full.field(name) for name in dict.fromkeys((*columns, COMMIT_TIME))])
         for stat in self.stats:
-            with StoredBaseFile(self.storage, stat.path, stat.file_size_bytes or None) as file:
-                for rows in file.read_batches(wanted):
-                    mine = rows.filter(pc.equal(rows.column(COMMIT_TIME).cast(pa.string()), self.instant_time))
-                    yield conform(mine, pa.schema([wanted.field(name) for name in columns]))
+            is_log = parse_log_file(stat.path.rpartition("/")[2]) is not None
+            for rows in (self._read_log if is_log else self._read_base)(stat, wanted):
+                mine = rows.filter(pc.equal(rows.column(COMMIT_TIME).cast(pa.string()), self.instant_time))
+                yield conform(mine, pa.schema([wanted.field(name) for name in columns]))
+
+    def _read_base(self, stat: WriteStat, wanted: pa.Schema) -> Iterator[pa.Table]:
+        with StoredBaseFile(self.storage, stat.path, stat.file_size_bytes or None) as file:
+            yield from file.read_batches(wanted)
+
+    def _read_log(self, stat: WriteStat, wanted: pa.Schema) -> Iterator[pa.Table]:
+        with self.storage.open_input(stat.path, stat.file_size_bytes or None) as stream:
+            for place in scan_blocks(stream, with_content=False):
+                if place.block is None:
+                    raise CorruptFileError(f"{stat.path}: the block at byte {place.start} is damaged: {place.reason}")
+                if place.block.type in _ROW_BLOCKS:
+                    for rows in read_rows(read_block(stream, place), wanted.names, stat.path):
+                        yield conform(rows, wanted)
 
 
 Validator = Callable[[PendingBatch], str | None]
@@ -82,7 +101,8 @@ class RowCount:
     def __call__(self, batch: PendingBatch) -> str | None:
         """The reason to refuse, or None."""
         if batch.rows < self.least or (self.most is not None and batch.rows > self.most):
-            return f"the batch has {batch.rows} rows, allowed are {self.least} to {self.most or 'any number'}"
+            most = "any number" if self.most is None else self.most
+            return f"the batch has {batch.rows} rows, allowed are {self.least} to {most}"
         return None
 
 

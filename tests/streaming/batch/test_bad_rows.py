@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engine import OPTIONS, SCHEMA, Engine, key_set, rows
+from engine import OPTIONS, SCHEMA, Engine, form_of, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 
 from hudistream import HudiTable, read_bad_rows
@@ -170,6 +170,32 @@ def test_a_validator_sees_the_new_rows_alone_and_names_unknown_columns(tmp_path)
     assert seen == [key_set(rows(range(30, 40)))]
     with pytest.raises(InvalidConfigError, match="'nope'"):
         Engine(path, validators=[NullShare("nope")]).write(2, rows(range(40, 50)))
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("block", ["avro", "parquet"])
+def test_a_validator_sees_the_rows_of_log_files_and_no_deletes(tmp_path, version, block):
+    path = str(tmp_path / "t")
+    options = {**form_of(version, "MERGE_ON_READ"), "hoodie.logfile.data.block.format": block}
+    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+
+    def batch(keys, ts, v, gone=False):
+        return rows(keys, ts=ts, v=v).append_column(schema.field(4), pa.array([gone] * len(keys)))
+
+    seen = []
+
+    def look(pending):
+        assert {stat.path.rpartition("/")[2][0] for stat in pending.stats} == {"."}, "log files"
+        seen.append(sorted((r["id"], r["v"]) for part in pending.read_new_rows(["id", "v"]) for r in part.to_pylist()))
+
+    Engine(path, options).write(0, batch(range(9), 1, "first"))
+    Engine(path, options).write(1, batch(range(3), 2, "second"))  # log files that are there before
+    changed = pa.concat_tables([batch(range(2, 5), 3, "third"), batch(range(5, 7), 3, "x", gone=True)])
+    Engine(path, options, validators=[look, NullShare("v"), Unique(("id",))]).write(2, changed)
+    assert seen == [[("k2", "third"), ("k3", "third"), ("k4", "third")]]
+    with pytest.raises(BatchRefusedError, match="NullShare: 2 of 2 values of 'v' are null"):
+        Engine(path, options, validators=[NullShare("v", 0.5)]).write(3, batch(range(2), 4, None))
+    assert {row["v"] for row in read_table(path).to_pylist()} == {"first", "second", "third"}
 
 
 class Collects:

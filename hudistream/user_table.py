@@ -385,7 +385,7 @@ class HudiTable(hudi_table.HudiTable):
 
         Raises:
             InvalidConfigError: a key is no text, a column is not in the table, or there is no such snapshot.
-            UnsupportedTableError: the table keeps no record keys, or a slice that is read has log files.
+            UnsupportedTableError: the table keeps no record keys, or a log file has a block that is not supported.
             CorruptFileError, StorageError: a file cannot be decoded or read.
         """
         return lookup(self, keys, columns, as_of, meta_columns=meta_columns)

@@ -192,8 +192,6 @@ def _query(given: argparse.Namespace) -> int:
             open_table(given), as_of=given.as_of, meta_columns=any(name in given.sql for name in META_COLUMNS)
         )
         with scan.held_for_duckdb() as rows_of_table:
-            if not rows_of_table.schema.names:
-                raise UsageError("the table has no commit yet, hence no columns to query")
             connection.register(TABLE_NAME, rows_of_table)
             try:
                 answer = connection.execute(given.sql)

@@ -218,6 +218,7 @@ class Scan(GivesFrames, ShownInNotebooks):
 
         Raises:
             HudiError: as `to_arrow`.
+            InvalidConfigError: the table has no commit yet.
             ImportError: there is no connection, and DuckDB is not installed.
         """
         if connection is None:
@@ -231,7 +232,7 @@ class Scan(GivesFrames, ShownInNotebooks):
 
     @contextmanager
     def held_for_duckdb(self) -> Iterator[ds.Dataset | pa.Table]:
-        """Rows as `to_duckdb` registers them. Their files are pinned while the block runs. Raises as `to_arrow`."""
+        """Rows as `to_duckdb` registers them. Their files are pinned while the block runs. Raises as `to_duckdb`."""
         rows, pin = self._rows_for_duckdb()
         try:
             yield rows
@@ -244,6 +245,13 @@ class Scan(GivesFrames, ShownInNotebooks):
         DuckDB starts a scan by `Scanner.to_reader`, which holds the interpreter's lock while it waits for threads of
         Arrow. If one of these has to open a file in Python, it waits for that lock, and neither goes on.
         """
+        rows, pin = self._read_for_duckdb()
+        if not rows.schema.names:
+            pin.release()
+            raise InvalidConfigError("the table has no commit yet, hence no columns to query")
+        return rows, pin
+
+    def _read_for_duckdb(self) -> tuple[ds.Dataset | pa.Table, HeldPin]:
         if self.table.storage.native_filesystem is not None:
             with suppress(HudiError):
                 return self._pinned_dataset()

@@ -310,6 +310,8 @@ def test_an_empty_table_has_no_rows_in_any_form(tmp_path):
     assert table.scan().to_dataset().to_table().num_rows == 0
     assert table.scan().splits() == ()
     assert table.scan().explain().as_of is None
+    with pytest.raises(InvalidConfigError, match="no commit yet, hence no columns"):
+        table.to_duckdb()
     with pytest.raises(InvalidConfigError, match="no commit yet"):
         table.scan(as_of="2024-01-01").to_arrow()
 

@@ -152,7 +152,7 @@ class HudiTable(hudi_table.HudiTable):
 
         Returns:
             ``partition_path``, ``file_id``, ``base_instant`` (string): of the file slice. ``path`` (string): relative
-            to the table. ``kind`` (string): ``base`` or ``log``. ``size_bytes`` (int64).
+            to the table. ``kind`` (string): ``base``, ``log``, or ``change`` of a change file. ``size_bytes`` (int64).
 
         Raises:
             InvalidConfigError: there is no such snapshot.
@@ -393,9 +393,12 @@ class HudiTable(hudi_table.HudiTable):
     def delete(self, where: Where, options: Mapping[str, Any] | None = None) -> "BatchSummary":
         """Deletes the rows for which a condition is true, in one commit: `hudistream.ArrowSink.delete`.
 
+        Nothing else is done: a clean by other settings could delete what the table's stream retains.
+
         Args:
             where: which rows, as in `scan`. The newest snapshot is asked.
-            options: of the sink, as ``hoodie.index.type`` where keys are not unique within a partition path alone.
+            options: of the sink, as ``hoodie.index.type`` where keys are not unique within a partition path alone. With
+                ``hoodie.table.services.enabled=true`` it cleans, archives and compacts by them.
 
         Returns:
             The `hudistream.BatchSummary`: ``rows_deleted`` says how many.
@@ -408,7 +411,8 @@ class HudiTable(hudi_table.HudiTable):
         from streaming.arrow_sink import ArrowSink  # noqa: PLC0415 who reads needs no sink
 
         storage_options = self.storage.options if isinstance(self.storage, FsspecStorage) else None
-        with ArrowSink(self.storage.base_uri, options, storage_options) as sink:
+        given = {"hoodie.table.services.enabled": "false", **(options or {})}
+        with ArrowSink(self.storage.base_uri, given, storage_options) as sink:
             return sink.delete(where=where)
 
     def clean(self, settings: CleanSettings | None = None, *, due: bool = True) -> list[CleanMetadata]:

@@ -211,7 +211,13 @@ def _drop_indexes(table: HudiTable) -> None:
 
 def _clean_past(table: HudiTable, keys: pa.Array, settings: WriteOptions) -> tuple[Trace, ...]:
     """Folds log files, writes footers anew, cleans all but the newest versions, and looks for what is left."""
-    only_newest = replace(settings.clean, policy=CleanPolicy.KEEP_LATEST_FILE_VERSIONS, versions_retained=1)
+    only_newest = replace(
+        settings.clean,
+        policy=CleanPolicy.KEEP_LATEST_FILE_VERSIONS,
+        versions_retained=1,
+        partitions=(),
+        partition_pattern=None,
+    )
     traces = tuple(find_traces(table, keys, only_newest))
     if not traces:
         return ()

@@ -28,7 +28,7 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import BadRows, IndexType, SchemaMode, TableType
 from table.options.operation import Operation, OperationName
-from table.options.short_names import ColumnNames, with_short_names
+from table.options.short_names import ColumnNames, with_index, with_short_names
 from table.options.write_groups import OPERATION
 from table.options.write_options import WriteOptions, parse_options
 from table.quarantine.read import open_bad_rows
@@ -115,7 +115,7 @@ class TableSink:
         schema: SchemaMode | str | None = None,
     ) -> None:
         self._path = os.fspath(path)
-        given = _read_options(options, self._path)
+        given = _read_options(options, self._path, index)
         self._options = with_short_names(
             given, key, partition_by, order_by, operation, table_type, index, bad_rows=bad_rows, schema=schema
         )
@@ -345,11 +345,13 @@ def _explain(error: Exception) -> None:
         error.add_note(f"[{page}]")
 
 
-def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -> WriteOptions:
+def _read_options(
+    options: Mapping[str, Any] | WriteOptions | None, path: str, index: IndexType | str | None
+) -> WriteOptions:
     """The given options, typed. Options without effect are logged, as warnings where the user may wait for one."""
     if isinstance(options, WriteOptions):
         return options
-    parsed = parse_options(options or {}, path)
+    parsed = parse_options(with_index(options or {}, index), path)
     for key, reason in parsed.without_effect.items():
         tell = log.warning if key in parsed.missed else log.info
         tell("option_without_effect", key=key, reason=reason)

@@ -195,14 +195,16 @@ class Snapshot:
 
         Args:
             narrow: as of `Listing.walk`.
-            confirms: whether the folders are compared with the files that the active timeline names.
+            confirms: whether the folders of the store are compared with the files that the active timeline names.
+                The lists of a metadata table prove nothing: they do not notice what is gone.
 
         Raises:
             LostDataError: `confirms`, and a file is gone or differs.
         """
         confirmed = self.confirmed if confirms else self.committed
         unseen = set(confirmed.named or ())
-        for path, entries in self.listing.walk(narrow):
+        listing = self.table.store_listing if confirms else self.listing
+        for path, entries in listing.walk(narrow):
             unseen.discard(path)
             confirm(path, entries, confirmed)
             yield path, self.group_files(path, entries)

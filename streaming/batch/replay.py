@@ -13,7 +13,6 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.quarantine.place import FILE, ROW, TOLD, table_keys
 from table.quarantine.replays import (
-    REPLAY_SINK,
     Replay,
     forget_replay,
     list_replays,
@@ -23,6 +22,7 @@ from table.quarantine.replays import (
 )
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
+from table.transaction.checkpoint import REPLAY_SINK
 from table.transaction.last_batch import find_last_batch
 
 log = get_logger("hudistream.quarantine")

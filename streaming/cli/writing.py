@@ -1,14 +1,16 @@
 """The commands that write rows, without Spark: delete, erase and replay."""
 
 import argparse
+import json
 import shlex
+from base64 import b64decode
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.json
 import pyarrow.parquet as pq
 
 from streaming.arrow_sink import ArrowSink
@@ -28,7 +30,7 @@ from table.cli.output import UsageError, plural, say
 from table.quarantine.place import FILE, ROW
 from table.scan.rows_beside import check_no_rows_beside, identity_of
 from table.scan.scan import make_scan
-from table.schema.avro_schema import RECORD_KEY
+from table.schema.avro_schema import META_COLUMNS, RECORD_KEY
 from table.snapshot import Snapshot
 
 # where a bad row came from: columns of files of corrected rows
@@ -44,7 +46,46 @@ def _read_csv(path: str, types: dict[str, pa.DataType]) -> pa.Table:
 
 
 def _read_json(path: str, types: dict[str, pa.DataType]) -> pa.Table:
-    return pyarrow.json.read_json(path, parse_options=pyarrow.json.ParseOptions(explicit_schema=pa.schema(types)))
+    """A line is a row; values as `hudistream bad-rows --format json` spells them."""
+    with open(path, encoding="utf-8") as file:
+        rows = [json.loads(line, parse_float=Decimal) for line in file if line.strip()]
+    if not all(isinstance(row, dict) for row in rows):
+        raise pa.ArrowInvalid("each line has to be an object")
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {}
+    for name in names:
+        kind = types.get(name)
+        try:
+            values = [row.get(name) for row in rows]
+            columns[name] = pa.array(values) if kind is None else pa.array([_of_json(v, kind) for v in values], kind)
+        except (ValueError, TypeError, AttributeError, ArithmeticError, pa.ArrowException) as error:
+            raise pa.ArrowInvalid(f"column {name!r} of the type {kind}: {error}") from error
+    return pa.table(columns)
+
+
+def _of_json(value: Any, kind: pa.DataType) -> Any:
+    """A value of JSON as Arrow takes it for a type."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {field.name: _of_json(value.get(field.name), field.type) for field in kind}
+    if pa.types.is_map(kind):
+        pairs = value.items() if isinstance(value, dict) else value
+        return [(_of_json(key, kind.key_type), _of_json(item, kind.item_type)) for key, item in pairs]
+    if pa.types.is_nested(kind):
+        return [_of_json(item, kind.value_type) for item in value]
+    return _leaf_of_json(value, kind)
+
+
+def _leaf_of_json(value: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_floating(kind):
+        return float(value)
+    if pa.types.is_decimal(kind):
+        return Decimal(value)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return b64decode(value, validate=True)
+    is_spelled = isinstance(value, str) and not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return pa.scalar(value).cast(kind).as_py() if is_spelled else value
 
 
 _READERS: dict[str, Callable[[str, dict[str, pa.DataType]], pa.Table]] = {
@@ -71,7 +112,7 @@ def _read_rows(path: str, schema: pa.Schema) -> pa.Table:
     types = {**dict(zip(schema.names, schema.types, strict=True)), **_ORIGIN}
     try:
         return reader(path, types)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise UsageError(f"--rows {path}: {error}; a .parquet file has the types of its columns in it") from error
 
 
@@ -234,18 +275,31 @@ def _verdict(done: Erasure) -> str:
 
 
 def _value(schema: pa.Schema, name: str, text: str) -> Any:
-    """A value of a column, from its text.
+    """A value of a column, a field of a struct or a meta column, from its text.
 
     Raises:
         UsageError: the table has no such column, or the text is none of its values.
     """
-    if name not in schema.names:
+    wanted = _type_of(schema, name)
+    if wanted is None:
         raise UsageError(f"the table has no column {name!r}; it has {', '.join(schema.names) or 'none yet'}")
-    wanted = schema.field(name).type
+    if pa.types.is_timestamp(wanted):
+        return text  # a condition says in which zone it is
     try:
         return pa.scalar(text).cast(wanted).as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UsageError(f"{name}={text}: the column has the type {wanted}: {error}") from error
+
+
+def _type_of(schema: pa.Schema, name: str) -> pa.DataType | None:
+    if name in META_COLUMNS:
+        return pa.string()
+    if name in schema.names:
+        return schema.field(name).type
+    first, _, rest = name.partition(".")
+    outer = schema.field(first).type if first in schema.names else None
+    inner = pa.schema(list(outer)) if outer is not None and pa.types.is_struct(outer) else None
+    return _type_of(inner, rest) if inner is not None and rest else None
 
 
 def _replay(given: argparse.Namespace) -> int:
@@ -255,7 +309,10 @@ def _replay(given: argparse.Namespace) -> int:
         summary = sink.replay(rows)
     finally:
         sink.stop()
-    _tell(summary, f"written rows: {summary.rows}; bad still, and put aside anew: {summary.bad_rows}")
+    _tell(
+        summary,
+        f"written rows: {summary.rows + summary.rows_updated}; bad still, and put aside anew: {summary.bad_rows}",
+    )
     return 0
 
 

@@ -9,7 +9,7 @@ from streaming.table_sink import Callback, FailureHook
 from streaming.validators import Validator
 from table.errors import InvalidConfigError
 from table.options.choices import WriteLocation
-from table.options.short_names import with_short_names
+from table.options.short_names import with_index, with_short_names
 from table.options.write_options import WriteOptions, parse_options
 from table.storage.folder_names import address_below
 
@@ -79,7 +79,8 @@ class RouterTemplate:
             InvalidConfigError: an option is unknown or refused, or contradicts another.
         """
         given = {**self.options, **self.own.get(name, {})}
-        return with_short_names(parse_options(given, address_below(self.root, name)).options, **self.short_names)
+        named = with_index(given, self.short_names.get("index"))
+        return with_short_names(parse_options(named, address_below(self.root, name)).options, **self.short_names)
 
     def options_of_all(self) -> list[WriteOptions]:
         """The shared options, and those of each table that has its own."""

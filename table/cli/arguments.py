@@ -9,6 +9,7 @@ from typing import Any
 
 from table.config.properties import parse_properties
 from table.hudi_table import HudiTable
+from table.options.choices import IndexType
 from table.options.write_options import WriteOptions, parse_options
 from table.services.kept_settings import KeptSettings, load_settings, settings_of
 
@@ -164,7 +165,11 @@ def load_table_options(given: argparse.Namespace, table: HudiTable) -> WriteOpti
     if given.set or given.options is not None:
         return options
     kept = load_settings(table.storage)
-    return replace(options, sizes=kept.sizes, clean=kept.clean, archive=kept.archive, compaction=kept.compaction)
+    # the settings do not name the index: with rows that join logs it is the only one that finds them
+    index = replace(options.index, type=IndexType.RECORD_INDEX) if kept.sizes.joins_logs else options.index
+    return replace(
+        options, index=index, sizes=kept.sizes, clean=kept.clean, archive=kept.archive, compaction=kept.compaction
+    )
 
 
 def load_given_settings(given: argparse.Namespace) -> KeptSettings | None:

@@ -189,7 +189,7 @@ def _query(given: argparse.Namespace) -> int:
         return 1
     with duckdb.connect() as connection:
         scan = make_scan(
-            open_table(given), as_of=given.as_of, meta_columns=any(name in given.sql for name in META_COLUMNS)
+            open_table(given), as_of=given.as_of, meta_columns=any(name in given.sql.lower() for name in META_COLUMNS)
         )
         with scan.held_for_duckdb() as rows_of_table:
             connection.register(TABLE_NAME, rows_of_table)

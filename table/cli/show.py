@@ -52,7 +52,7 @@ def show(given: argparse.Namespace) -> int:
     marked, savepoints = mark_savepoints(overview.instants)
     instants = marked[::-1][: given.limit]
     if given.format == "json":
-        say_json(_as_json(overview, instants, groups[: given.limit]))
+        say_json(_as_json(overview, instants, groups[: given.limit], savepoints))
         return 0
     parts: list[Any] = [
         _headline(overview),
@@ -107,12 +107,20 @@ def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
 
 
 def _as_json(
-    overview: TableOverview, instants: Iterable[Instant], groups: Iterable[tuple[str, FileGroup]]
+    overview: TableOverview,
+    instants: Iterable[Instant],
+    groups: Iterable[tuple[str, FileGroup]],
+    savepoints: Collection[str],
 ) -> dict[str, Any]:
     shown = []
     for instant in instants:
         figures = overview.commits.get(instant.time)
-        state = {"instant": instant.time, "action": instant.action.value, "state": instant.state.value}
+        state = {
+            "instant": instant.time,
+            "action": instant.action.value,
+            "state": instant.state.value,
+            "savepoint": instant.time in savepoints,
+        }
         shown.append({**state, **(asdict(figures) if figures is not None else {})})
     files = [
         {

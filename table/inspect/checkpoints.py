@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from table.hudi_table import HudiTable
 from table.snapshot import Snapshot
+from table.transaction.checkpoint import REPLAY_SINK
 from table.transaction.last_batch import find_last_batches, find_streamer_positions
 
 STREAMER = "HoodieStreamer"
@@ -20,7 +21,7 @@ _SCHEMA = pa.schema(
 
 
 def load_checkpoints(table: HudiTable) -> pa.Table:
-    """A row for each sink that has written the table, and one for Hudi's HoodieStreamer if it has.
+    """A row for each sink that has written batches of the table, and one for Hudi's HoodieStreamer if it has.
 
     Returns:
         Columns: ``sink``, its name; ``batch_id`` and ``query_id`` of its last batch; ``operation``; ``epoch``, how
@@ -42,6 +43,7 @@ def load_checkpoints(table: HudiTable) -> pa.Table:
             "positions": list(last.positions),
         }
         for sink_id, last in sorted(batches.items())
+        if sink_id != REPLAY_SINK  # a person replays bad rows
     ]
     streamer = find_streamer_positions(snapshot)
     if streamer and streamer not in {last.positions for last in batches.values()}:

@@ -156,7 +156,7 @@ def load_files(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:
             "file_id": one.file_id,
             "base_instant": one.base_instant_time,
             "path": file.path,
-            "kind": "base" if file is one.base_file else "log",
+            "kind": "base" if file is one.base_file else "log" if file in one.log_files else "change",
             "size_bytes": file.size_bytes,
         }
         for path, found in _slices_by_partition(table, as_of)

@@ -63,7 +63,7 @@ def load_health(table: HudiTable, settings: KeptSettings | None = None, stale_af
         holder.is_alive if held_by is not None else None,
         *_count_files(groups, settings.sizes.small_file_limit_bytes),
         small_beside=_count_beside(groups, settings.sizes.small_file_limit_bytes),
-        backlog=_find_backlog(snapshot, groups),
+        backlog=_find_backlog(snapshot, groups, found.replaced),
         pending=tuple(
             PendingInstant(one.instant.time, one.instant.action.value, _age_s(one.instant.time, table), str(one))
             for one in load_outlook(snapshot, holder, HeartbeatSettings())
@@ -122,7 +122,7 @@ def _count_beside(groups: Sequence[FileGroup], small_bytes: int) -> int:
     return sum(count for count in counts.values() if count > 1)
 
 
-def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup]) -> Backlog:
+def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup], replaced: Sequence[FileGroup]) -> Backlog:
     cleans = snapshot.timeline.completed_of(Action.CLEAN)
     writes = snapshot.timeline.writes_by_time
     savepoints = snapshot.timeline.completed_of(Action.SAVEPOINT)
@@ -133,6 +133,7 @@ def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup]) -> Backlog:
         for file in found.all_files
         if file not in group.current_files
     ]
+    old += [file.size_bytes for group in replaced for file in group.files]
     on_logs = snapshot.config.table_type == TableType.MERGE_ON_READ
     return Backlog(
         sum(write.time > cleans[-1].time for write in writes) if cleans else None,

@@ -7,7 +7,7 @@ from typing import Any
 
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
-from table.snapshot import Snapshot
+from table.snapshot import SERVICE_OPERATIONS, Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.commit_totals import CommitTotals
 from table.view.file_group import FileGroup
@@ -139,11 +139,11 @@ def read_figures(snapshot: Snapshot, instants: Sequence[Instant]) -> dict[str, C
 
 
 def _figures_of(commit: CommitTotals) -> CommitFigures:
+    # a service writes rows that the table has: its stats count them as inserts
+    rows = (0, 0, 0) if commit.operation in SERVICE_OPERATIONS else (commit.inserts, commit.updates, commit.deletes)
     return CommitFigures(
         commit.operation,
-        commit.inserts,
-        commit.updates,
-        commit.deletes,
+        *rows,
         commit.files,
         commit.size_bytes,
         "" if commit.compacted else commit.extra.get("schema", ""),

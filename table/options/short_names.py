@@ -1,11 +1,12 @@
 """Short names for eight options, for users who do not know Hudi's names (pure)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from table.errors import InvalidConfigError
 from table.options.choices import BadRows, IndexType, SchemaMode, TableType
+from table.options.keys import ALIASES
 from table.options.operation import Operation
 from table.options.settings import Settings
 from table.options.values import Names, OneOf
@@ -14,6 +15,14 @@ from table.options.write_options import WriteOptions
 
 ColumnNames = str | Sequence[str]
 SettingsT = TypeVar("SettingsT", bound=Settings)
+
+
+def with_index(options: Mapping[str, Any], index: IndexType | str | None) -> Mapping[str, Any]:
+    """Adds the short name of the index to options, unless they name one: some options go with one index alone."""
+    name = "hoodie.index.type"
+    if index is None or any(ALIASES.get(key, key) == name for key in options):
+        return options
+    return {**options, name: INDEX.read("index", index).value}
 
 
 def with_short_names(  # noqa: PLR0913 one parameter per thing that users say

@@ -13,10 +13,11 @@ from table.errors import CorruptFileError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.keys.search import KeyCount, count_keys, missing_key_columns
 from table.quarantine.place import ENDING, FILE, REASON, REPLAYED, ROW, STAGING, table_keys
-from table.quarantine.replays import REPLAY_SINK, RowId, list_replays, read_replayed
+from table.quarantine.replays import RowId, list_replays, read_replayed
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
 from table.storage.opening import open_storage
+from table.transaction.checkpoint import REPLAY_SINK
 from table.transaction.last_batch import find_last_batch
 
 _ENDING = ".parquet"

@@ -5,9 +5,9 @@
     _replays/<table>/<n>-<id>.json    the rows that replay n takes; written before its batch
     _replays/<table>/<n>-<id>.done    the batch is committed
 
-A replay is the batch n of the sink `REPLAY_SINK`, with its id in the place of a query's. So the commits of the table
-say whether it was committed, and a record without a mark is settled by asking them. No replay n + 1 begins before the
-mark of n is there.
+A replay is the batch n of a sink of its own (`table.transaction.checkpoint.REPLAY_SINK`), with its id in the place of a
+query's. So the commits of the table say whether it was committed, and a record without a mark is settled by asking
+them. No replay n + 1 begins before the mark of n is there.
 """
 
 import json
@@ -20,7 +20,6 @@ from table.storage.interface import Storage, join
 from table.transaction.checkpoint import CommittedBatch
 from table.version import VERSION
 
-REPLAY_SINK = "hudistream-replay"
 _RECORD, _DONE = ".json", ".done"
 
 RowId = tuple[str, int]
@@ -51,7 +50,7 @@ class Replay:
         """Whether its rows are in the table.
 
         Args:
-            last: the last committed batch of `REPLAY_SINK`.
+            last: the last committed replay.
         """
         is_last = last is not None and last.batch_id == self.number and last.query_id == self.ident
         return self.is_marked or is_last

@@ -2,7 +2,6 @@
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
@@ -27,6 +26,23 @@ def identity_of(table: HudiTable, *, by_path: bool) -> list[str]:
     return list(dict.fromkeys(name.partition(".")[0] for name in fields))
 
 
+def _leaves_of(table: HudiTable, found: pa.Table) -> list[str]:
+    """The columns of `identity_of`, with the fields of structs in place of the structs."""
+    config = table.config
+    fields = dict.fromkeys((*config.partition_fields, *config.record_key_fields))
+    return [
+        leaf
+        for name in found.column_names
+        for leaf in ([one for one in fields if one.partition(".")[0] == name and one != name] or [name])
+    ]
+
+
+def _flat(rows: pa.Table, names: list[str]) -> pa.Table:
+    while any(name not in rows.column_names for name in names):
+        rows = rows.flatten()
+    return rows.select(names)
+
+
 def check_no_rows_beside(table: HudiTable, where: Where, found: pa.Table) -> None:
     """Refuses a condition that is true for some rows of a key, and not for others.
 
@@ -41,12 +57,13 @@ def check_no_rows_beside(table: HudiTable, where: Where, found: pa.Table) -> Non
     """
     if not len(found):
         return
-    names = found.column_names
+    stored, names = tuple(found.column_names), _leaves_of(table, found)
+    found = _flat(found, names)
     every = Scan(table, meta_columns=True)
     wanted = parse_where(where, every.schema, zone=table.config.timezone).expression
     last = names[-1]
-    shares = ds.field(last).isin(pc.unique(found.column(last)))
-    others = Scan(table, tuple(names), shares & (~wanted | wanted.is_null())).to_arrow()
+    shares = pc.field(*last.split(".") if last not in stored else (last,)).isin(pc.unique(found.column(last)))
+    others = _flat(Scan(table, stored, shares & (~wanted | wanted.is_null())).to_arrow(), names)
     beside = others.join(found.group_by(names).aggregate([]), keys=names, join_type="left semi")
     if not len(beside):
         return

@@ -25,6 +25,7 @@ from table.scan.pinned import BEGUN, DEFAULT_LIFETIME_S, HeldPin, begun, pinned,
 from table.scan.plan import ScanPlan, checked_names, load_read_schema, plan_scan
 from table.scan.predicate import Where
 from table.scan.read_plan import count_rows, read_batches, read_rows, reads_as
+from table.scan.read_slice import deletion_named
 from table.scan.split import ScanSplit
 from table.storage.at_once import each_at_once
 from table.view.file_group import FileSlice
@@ -195,7 +196,8 @@ class Scan(GivesFrames, ShownInNotebooks):
         every = replace(self, columns=None, meta_columns=True)  # a condition may name any column
         with pinned(self.table, every.plan, self.pin_s) as (plan, _):
             if self.limit is None:
-                with suppress(HudiError, pa.ArrowException):  # the rows themselves then say what is wrong
+                # the rows themselves then say what is wrong
+                with suppress(HudiError, pa.ArrowException), deletion_named(self.table.storage):
                     return int(_dataset_of(plan, counts=True).count_rows())
             asked = plan.predicate.columns if plan.predicate is not None else frozenset()
             one = replace(plan, names=tuple(name for name in plan.names if not asked or name in asked)[:1])
@@ -331,8 +333,9 @@ def _dataset_of(plan: ScanPlan, *, counts: bool = False) -> ds.Dataset:
         )
     storage = plan.context.table.storage
     filesystem = arrow_filesystem(storage)
-    opened = each_at_once(storage, lambda found: _fragment(plan, found, filesystem, counts=counts), plan.slices)
-    fragments = [fragment for fragment in opened if fragment is not None]
+    with deletion_named(storage):
+        opened = each_at_once(storage, lambda found: _fragment(plan, found, filesystem, counts=counts), plan.slices)
+        fragments = [fragment for fragment in opened if fragment is not None]
     dataset = ds.FileSystemDataset(fragments, plan.shown, PARQUET, filesystem)
     return dataset.filter(plan.predicate.expression) if plan.predicate is not None else dataset
 

@@ -1,6 +1,6 @@
 """What shows that a batch or a reader of a table fails, or may fail soon. `health` and `doctor` ask the same probes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from table import clock
 from table.config.metadata_indexes import FILES, RECORD_INDEX
@@ -12,7 +12,7 @@ from table.metadata_table.read_record_index import see_record_index
 from table.references.losses import left_of, load_losses
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, Room
-from table.view.file_group import FileGroup, parse_data_files
+from table.view.file_group import FileGroup, build_file_groups, parse_data_files
 from table.view.known_files import LostFile, find_lost
 
 
@@ -21,7 +21,8 @@ class Probes:
     """What the probes of a table found.
 
     Attributes:
-        groups: the file groups that the store lists.
+        groups: the file groups in sight, as the store lists them.
+        replaced: file groups that replace commits replaced, and whose files are still there.
         lost: files that commits name, and that are gone or have another size: batches are refused.
         clock: why a batch refuses this machine's clock; "" where it does not.
         damaged_commits: completed writes whose files are empty or torn, and whose end records say the same.
@@ -33,6 +34,7 @@ class Probes:
     """
 
     groups: tuple[FileGroup, ...]
+    replaced: tuple[FileGroup, ...]
     lost: tuple[LostFile, ...]
     clock: str
     damaged_commits: tuple[str, ...]
@@ -50,10 +52,11 @@ def probe(snapshot: Snapshot) -> Probes:
     Raises:
         HudiError: the timeline or a folder cannot be read.
     """
-    groups, lost = _look_at_files(snapshot)
+    groups, replaced, lost = _look_at_files(snapshot)
     table = snapshot.table
     return Probes(
         tuple(groups),
+        tuple(replaced),
         tuple(lost),
         find_skew(snapshot),
         tuple(sorted(instant.time for instant in snapshot.commits.damaged)),
@@ -98,15 +101,19 @@ def _find_damaged_index(snapshot: Snapshot) -> str:
     return ""
 
 
-def _look_at_files(snapshot: Snapshot) -> tuple[list[FileGroup], list[LostFile]]:
-    """The file groups, and the files that commits name and that are gone or differ. The store itself is listed."""
+def _look_at_files(snapshot: Snapshot) -> tuple[list[FileGroup], list[FileGroup], list[LostFile]]:
+    """File groups in sight, replaced ones, and named files that are gone or differ. The store itself is listed."""
     snapshot.commits.named_files.accept(left_of(load_losses(snapshot.storage)))
     committed, groups, lost = snapshot.confirmed, list[FileGroup](), list[LostFile]()
+    every, replaced = replace(snapshot.slicing, replaced={}), list[FileGroup]()
     unseen = set(committed.named or ())
     for path, entries in snapshot.table.store_listing.walk():
         groups += snapshot.group_files(path, entries)
+        gone = snapshot.committed.replaced.get(path)
+        if gone:
+            replaced += (one for one in build_file_groups(path, entries, every) if one.file_id in gone)
         lost += find_lost(path, *parse_data_files(path, entries), committed)
         unseen.discard(path)
     for path in sorted(unseen):
         lost += find_lost(path, (), (), committed)
-    return groups, lost
+    return groups, replaced, lost

@@ -16,6 +16,7 @@ from table.transaction.positions import Positions, canonical, find_break
 
 HUDI_KEY = "_hudi_streaming_sink_checkpoint"
 OUR_KEY = "hudistream.checkpoint"
+REPLAY_SINK = "hudistream-replay"  # in whose name bad rows are replayed: no stream
 SINK_KEY = "hudistream.sink"  # the sink whose batch the commit wrote; absent in writes outside a stream
 
 

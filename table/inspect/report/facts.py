@@ -178,7 +178,7 @@ def _counted(so_far: Bytes, of_path: PartitionFates) -> Bytes:
     live = superseded = pinned = cleanable = 0
     for fate in of_path.fates:
         size = fate.file.size_bytes
-        if fate.seen.superseded_at is None:
+        if fate.file in of_path.current:
             live += size
         elif fate.is_held or "savepoint" in fate.rule:
             pinned += size

@@ -33,10 +33,11 @@ from table.timeline.kept_from import find_kept_from
 from table.timeline.metadata.clean import CleanMetadata, CleanPlan
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.pins import Pin, load_live_pins, see_live_pins
-from table.view.file_group import CommittedInstants, FileGroup, build_file_groups, committed_instants
+from table.view.file_group import CommittedInstants, DataFile, FileGroup, build_file_groups, committed_instants
 from table.view.pending_compactions import load_compacting
 
 HOUR_MS = 3_600_000
+_LEFT_OUT = "hoodie.clean.partition.filter leaves its partition path out"
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,14 @@ class PartitionFates:
         fates: of each committed base file, and of each log file.
         is_emptied: whether nothing is left in it.
         total_bytes: of all these files.
+        current: the files of file groups in sight that readers of the newest snapshot open.
     """
 
     partition_path: str
     fates: tuple[FileFate, ...]
     is_emptied: bool
     total_bytes: int
+    current: frozenset[DataFile] = frozenset()
 
     @property
     def deleted(self) -> tuple[FileFate, ...]:
@@ -166,8 +169,15 @@ def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[Partition
     snapshot = Snapshot.load(table)
     needs = _needs_of(see_live_pins(table.storage), table, settings)
     facts = _load_facts(snapshot, settings, CleanerMemory().load_last_clean(snapshot), needs)
-    for path in filter(settings.takes, snapshot.list_partition_paths()):
-        yield _judge_partition(facts, path, snapshot.listing.list_files(path))
+    for path in snapshot.list_partition_paths():
+        judged = _judge_partition(facts, path, snapshot.listing.list_files(path))
+        yield judged if settings.takes(path) else _left_out(judged)
+
+
+def _left_out(judged: PartitionFates) -> PartitionFates:
+    """A partition that the filter of cleaning does not name: everything stays."""
+    fates = [replace(fate, deleted=False, rule=_LEFT_OUT) if fate.deleted else fate for fate in judged.fates]
+    return replace(judged, fates=tuple(fates), is_emptied=False)
 
 
 def _check_share(settings: CleanSettings, gone_bytes: int, seen_bytes: int) -> None:
@@ -318,6 +328,7 @@ def _judge_partition(facts: Facts, path: str, entries: Sequence[FileInfo]) -> Pa
     settings, earliest, protection = facts.settings, facts.earliest, facts.protection
     replaced = facts.replaced.get(path, {})
     judged: list[FileFate] = []
+    seen: set[DataFile] = set()
     live: list[FileGroup] = []
     gone: list[tuple[FileGroup, str]] = []
     for group in build_file_groups(path, entries, facts.committed):
@@ -328,6 +339,7 @@ def _judge_partition(facts: Facts, path: str, entries: Sequence[FileInfo]) -> Pa
             live.append(group)
             fates_of_group = judge_file_group(group, settings, earliest, protection)
             current = frozenset(group.current_files)
+            seen |= current
             wrong = next((fate.file.path for fate in fates_of_group if fate.deleted and fate.file in current), None)
             if wrong is not None:
                 raise BrokenInvariantError(f"a clean wanted to delete {wrong}, which is in the snapshot")
@@ -338,7 +350,7 @@ def _judge_partition(facts: Facts, path: str, entries: Sequence[FileInfo]) -> Pa
         for entry in entries
     )
     emptied = bool(fates) and is_emptied(len(live), pending, list(replaced.values()), fates, earliest)
-    return PartitionFates(path, tuple(fates), emptied, sum(fate.file.size_bytes for fate in fates))
+    return PartitionFates(path, tuple(fates), emptied, sum(fate.file.size_bytes for fate in fates), frozenset(seen))
 
 
 def find_pinned(path: str, groups: Sequence[FileGroup], facts: PinFacts, names: Container[str]) -> dict[str, str]:

@@ -214,7 +214,7 @@ def judge_file_group(
         rules = _by_commit(slices, since)
     if len(slices) == 1 and rules[0] is not None:  # most file groups of a large table
         alone = Lifetime(slices[0].base_instant_time, None, None)
-        return [FileFate(file, deleted=False, rule=rules[0], seen=alone) for file in slices[0].files]
+        return [FileFate(file, deleted=False, rule=rules[0], seen=alone) for file in slices[0].all_files]
     late = _by_commit(slices, since, protection.arrivals)
     fates = []
     bases = [found for found in slices if found.base_file is not None]
@@ -334,7 +334,11 @@ def judge_replaced_group(
     """
     if settings.policy != KEEP_LATEST_FILE_VERSIONS and (earliest is None or replaced_at >= earliest.time):
         kept = f"replaced by {replaced_at} only"
-        return [FileFate(file, deleted=False, rule=kept) for found in group.slices for file in found.all_files]
+        return [
+            FileFate(file, deleted=False, rule=kept, seen=seen)
+            for found, seen in zip(group.slices, lifetimes(group, replaced_at, protection.arrivals), strict=True)
+            for file in found.all_files
+        ]
     arrived = protection.arrivals.get(replaced_at, replaced_at)
     is_late = settings.policy != KEEP_LATEST_FILE_VERSIONS and earliest is not None and arrived >= earliest.time
     is_used = protection.in_use is not None and replaced_at > protection.in_use.time

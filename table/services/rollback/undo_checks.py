@@ -14,7 +14,7 @@ from table.timeline.instant import Action, Instant
 from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.timeline import Timeline
-from table.transaction.checkpoint import batch_of_commit, steps_to_replay
+from table.transaction.checkpoint import REPLAY_SINK, batch_of_commit, steps_to_replay
 from table.transaction.completion import completion_now
 from table.transaction.lease import Lease
 from table.view.file_group import parse_data_files
@@ -132,17 +132,22 @@ def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
         f"commit {time} is batch {number} of {_writer_of(sink_id, query_id)}"
         for (sink_id, query_id), (number, time) in first.items()
     )
-    again = "; ".join(
-        f"for sink id {sink_id!r}, {'write the batches again' if query_id is None else steps_to_replay(number)}"
-        for (sink_id, query_id), (number, _) in first.items()
-    )
+    again = "; ".join(_steps_of(sink_id, query_id, number) for (sink_id, query_id), (number, _) in first.items())
     raise InvalidConfigError(
         f"{named}. For their writers these batches are done, and their rows are not sent again. Nothing was undone. "
         f"To undo them all the same, stop their writers and give --force (force=True). Then, {again}"
     )
 
 
+def _steps_of(sink_id: str, query_id: str | None, number: int) -> str:
+    if sink_id == REPLAY_SINK:
+        return "give the replayed rows to `write`, for they count as replayed"
+    return f"for sink id {sink_id!r}, {'write the batches again' if query_id is None else steps_to_replay(number)}"
+
+
 def _writer_of(sink_id: str, query_id: str | None) -> str:
+    if sink_id == REPLAY_SINK:
+        return "a replay of bad rows"
     if query_id is None:
         return f"a program that numbers its batches, with sink id {sink_id!r}"
     return f"the stream with sink id {sink_id!r} (query {query_id})"

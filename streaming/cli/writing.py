@@ -84,6 +84,8 @@ def _leaf_of_json(value: Any, kind: pa.DataType) -> Any:
         return Decimal(value)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return b64decode(value, validate=True)
+    if isinstance(value, Decimal) or (pa.types.is_temporal(kind) and not isinstance(value, str)):
+        raise ValueError(f"{value} is no value of it")  # Arrow would cut the fraction, and count days or ticks
     is_spelled = isinstance(value, str) and not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
     return pa.scalar(value).cast(kind).as_py() if is_spelled else value
 

@@ -16,6 +16,7 @@ from streaming.spark.environment import (
     Environment,
     check_is_written_at_once,
     check_session,
+    find_only_query,
     is_connect,
     is_query_over,
     is_seen_active,
@@ -170,7 +171,7 @@ class SparkEngine:
 
         Raises:
             InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``; the checkpoint is that
-                of another query.
+                of another query; or as `find_only_query`.
         """
         if self._checkpoint is not None:
             recorded = self._checkpoint.read_query_id()
@@ -186,7 +187,7 @@ class SparkEngine:
                 "under Spark Connect the streaming query's id is not known to the sink: set "
                 "hudistream.checkpoint.location to the query's checkpointLocation"
             )
-        return by_worker
+        return by_worker or find_only_query(spark)
 
     def _load_environment(self, rows: DataFrame, *, of_stream: bool = False, anew: bool = False) -> Environment:
         """The environment, loaded once. For a stream it is loaded again if it came from a write outside a stream."""

@@ -157,6 +157,34 @@ def mark_of_run(spark: SparkSession) -> str | None:
     return mark
 
 
+def find_only_query(spark: SparkSession) -> str | None:
+    """The query of a batch whose tasks do not know it: the sink was called in a thread of the caller's own.
+
+    Spark tells the tasks the query by a property of the thread that runs ``foreachBatch``. A thread of a pool does not
+    have it, unless it is a `pyspark.InheritableThread`.
+
+    Args:
+        spark: the session of the batch (classic). A query has a session of its own.
+
+    Returns:
+        The only active query; None outside a stream.
+
+    Raises:
+        InvalidConfigError: several queries are active, and a batch of one could be taken for that of another.
+    """
+    own = SparkSession.builder.getOrCreate()
+    if spark is own:
+        return None
+    active = [query.id for query in own.streams.active]
+    if len(active) > 1:
+        raise InvalidConfigError(
+            "the sink was called in a thread of the caller's own, to which Spark does not tell the streaming query: "
+            f"{len(active)} are active. Use pyspark.InheritableThread, call the sink in the thread that runs "
+            "foreachBatch, or set hudistream.checkpoint.location to the query's checkpointLocation; nothing was written"
+        )
+    return active[0] if active else None
+
+
 def load_environment(spark: SparkSession, options: WriteOptions, storage: Storage) -> Environment:
     """Asks the workers, in one job of as many tasks as the application runs at once.
 

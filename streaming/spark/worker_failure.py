@@ -9,6 +9,8 @@ from streaming.task.failure import read_failure
 from table.errors import HudiError, InvalidConfigError, TaskFailedError
 
 _MODULE = re.compile(r"(?:No module named|ModuleNotFoundError:)[^'\"]*['\"]([A-Za-z_][\w.]*)")
+_OURS = ("hudistream", "streaming", "table")
+_NEEDED = frozenset((*_OURS, "pyarrow", "fastavro", "fsspec", "structlog", "numpy", "s3fs", "gcsfs", "adlfs"))
 _HOST = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \(([^\s()]+) executor")
 
 
@@ -41,8 +43,8 @@ def diagnose_worker(message: str) -> str | None:
         message: the message of the exception with which a job failed.
     """
     missing = _MODULE.search(message)
-    if missing is None and "PyArrow" not in message:
-        return None
+    if "PyArrow" not in message and (missing is None or missing[1].partition(".")[0] not in _NEEDED):
+        return None  # a module that a function of the user's imports is their own
     module = "pyarrow" if missing is None else missing[1].partition(".")[0]
     host = _HOST.search(message)
     return MISSING_SOMEWHERE.format(module=module, where="" if host is None else f" on {host[1]}")

@@ -102,7 +102,7 @@ class InProcessWorkers:
 
         Raises:
             HudiError: a task failed in all its attempts. The other tasks have ended, too.
-            OSError: local disk is full.
+            StorageError: local disk is full.
         """
         # the threads together get the memory of one Spark worker process
         plan = replace(plan, memory_bytes=max(1, plan.memory_bytes // min(self._workers, plan.routes.tasks)))

@@ -71,7 +71,7 @@ class RoutedRows:
                 holds some columns anyway.
 
         Raises:
-            OSError: the disk is full.
+            StorageError: the disk is full.
         """
         if not len(rows):
             return

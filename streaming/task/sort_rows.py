@@ -34,7 +34,7 @@ def sort_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         batches: as `TaskPlan.arriving_schema`, in order of arrival, which is the last sort criterion.
 
     Raises:
-        OSError: the disk is full.
+        StorageError: the disk is full.
     """
     names, slots = _order_within_slot(plan), _Slots()
     numbered = (slots.number(pa.Table.from_batches([batch])) for batch in batches)
@@ -54,7 +54,7 @@ def sort_slots(
         memory_bytes: most bytes (Arrow) of a slot's rows that are held in memory; its sort columns come on top.
 
     Raises:
-        OSError: the disk is full.
+        StorageError: the disk is full.
     """
     ordering = Ordering(order.columns, order.layout, memory_bytes=memory_bytes)
     for (path, slot), pieces in groupby(grouped, itemgetter(0, 1)):
@@ -95,7 +95,7 @@ def sort_by(pieces: Iterable[pa.Table], names: Sequence[str], memory_bytes: int)
             column.
 
     Raises:
-        OSError: the disk is full.
+        StorageError: the disk is full.
     """
     rest = iter(pieces)
     held, held_bytes = [], 0

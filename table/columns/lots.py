@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any
 
@@ -11,17 +12,59 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from table.columns.take import take_rows
+from table.errors import StorageError
 
 Numbers = npt.NDArray[np.int64]
 
 
-def open_scratch_file() -> IO[bytes]:
+class ScratchFile:
+    """An unnamed file on local disk; closing it deletes it. An error of the disk names the folder, and the ways out."""
+
+    def __init__(self) -> None:
+        try:
+            self._file: IO[bytes] = tempfile.TemporaryFile(dir=scratch_folder())  # noqa: SIM115 `close` closes it
+        except OSError as error:
+            raise _scratch_failure(error) from error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, data: Any) -> int:
+        """As of files."""
+        try:
+            return self._file.write(data)
+        except OSError as error:
+            raise _scratch_failure(error) from error
+
+    def flush(self) -> None:
+        """As of files."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise _scratch_failure(error) from error
+
+    def close(self) -> None:
+        """Deletes the file: what could not be written is not missed."""
+        with suppress(OSError):
+            self._file.close()
+
+
+def _scratch_failure(error: OSError) -> StorageError:
+    folder = scratch_folder() or tempfile.gettempdir()
+    return StorageError(
+        f"rows that do not fit into memory could not be kept in the folder {folder!r} for temporary files: {error}; "
+        "make room there, let TMPDIR (on executors SPARK_LOCAL_DIRS) name a larger disk, or give tasks more memory "
+        "(hudistream.task.memory.bytes)"
+    )
+
+
+def open_scratch_file() -> ScratchFile:
     """Opens an unnamed file on local disk; closing it deletes it.
 
     Raises:
-        OSError: the file cannot be created.
+        StorageError: the file cannot be created. Writing raises it, too: the disk is full.
     """
-    return tempfile.TemporaryFile(dir=scratch_folder())
+    return ScratchFile()
 
 
 def scratch_folder() -> str | None:
@@ -60,7 +103,7 @@ class SpilledLots:
         """Adds each row to the lot whose number stands in `numbers`.
 
         Raises:
-            OSError: the disk is full.
+            StorageError: the disk is full.
         """
         if not len(rows):
             return

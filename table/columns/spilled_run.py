@@ -19,7 +19,7 @@ class SpilledRun(Generic[Group]):
         groups: at least one group, with its rows. A group may come several times. All rows have the same schema.
 
     Raises:
-        OSError: the disk is full.
+        StorageError: the disk is full.
     """
 
     def __init__(self, groups: Iterable[tuple[Group, pa.Table]]) -> None:

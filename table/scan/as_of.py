@@ -151,7 +151,7 @@ def _load_range(
     zone = table.config.timezone
     snapshot = Snapshot.load(table)
     timeline = snapshot.timeline
-    first = _since_time(since, zone)
+    first = since_time(since, zone)
     last = instant_time_of(until, zone, "until") if until is not None else None
     asked = _in_words("since", since, first)
     if last is not None:
@@ -238,7 +238,8 @@ def _with_times(snapshot: Snapshot, chosen: ChangeRange) -> ChangeRange:
     return replace(chosen, times=times)
 
 
-def _since_time(since: AsOf, zone: str) -> str:
+def since_time(since: AsOf, zone: str) -> str:
+    """The start of a range, as an instant time, or `EARLIEST`."""
     if isinstance(since, str) and _EARLIEST.fullmatch(since.strip().lower()):
         return EARLIEST
     return instant_time_of(since, zone, "since")

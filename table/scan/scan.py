@@ -351,6 +351,7 @@ def _fragment(
     if found.base_file is None:
         return None
     path = found.base_file.path
+    path = f"./{path}" if path.startswith("~") else path  # Arrow takes ~ for the home directory
     known = partition_guarantee(plan.context.table.config, plan.schema, found.partition_path)
     fragment = PARQUET.make_fragment(path, filesystem, partition_expression=known)
     if not reads_as(fragment.physical_schema, plan.shown):

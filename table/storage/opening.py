@@ -69,7 +69,8 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     if protocol == "memory" and root:
         root = "/" + root.lstrip("/")  # fsspec leaves the slash out where a name has ::
     check_uncut(root, protocol)
-    return FsspecStorage(text.rstrip("/") if root.strip("/") else text, protocol, root, given)
+    at_root = re.sub(r":/+$", "://", text)  # however many slashes are given
+    return FsspecStorage(text.rstrip("/") if root.strip("/") else at_root, protocol, root, given)
 
 
 def _at_home(folder: str) -> str:

@@ -46,7 +46,7 @@ class SortedRows:
         count: number of rows.
 
     Raises:
-        OSError: the disk is full.
+        StorageError: the disk is full.
     """
 
     def __init__(self, pieces: Iterable[pa.Table], ordering: Ordering) -> None:

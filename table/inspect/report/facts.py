@@ -140,7 +140,7 @@ def _with_files(facts: ReportFacts, table: HudiTable, _: KeptSettings) -> Report
         by_path[path] += size
         if kind == "base":
             sizes.append(size)
-        else:
+        elif kind == "log":
             logs[path, file_id] += 1
     largest = by_path.most_common(LARGEST_PARTITIONS)
     return replace(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from table.errors import CorruptFileError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.references.undone import load_undone_times
-from table.scan.as_of import AsOf, check_kept, load_range
+from table.scan.as_of import AsOf, check_kept, load_range, since_time
 from table.scan.change_range import EARLIEST
 from table.scan.feed.choices import FeedChoices
 from table.snapshot import SERVICE_OPERATIONS, Snapshot
@@ -101,6 +101,9 @@ def load_steps(
     """
     snapshot, chosen, asked = load_range(table, since, until)
     if chosen is None:
+        first = since_time(since, table.config.timezone)
+        if first != EARLIEST:  # the only commits may have been undone
+            _check_not_undone(snapshot, first, asked)
         return snapshot, ()
     timeline = snapshot.timeline
     start = _start_of(snapshot, chosen.since)

@@ -32,6 +32,7 @@ def test_a_module_that_is_missing_is_named(message, said):
 
 def test_other_failures_are_not_diagnosed():
     assert diagnose_worker("out of memory") is None
+    assert diagnose_worker(f"{ABORTED}ModuleNotFoundError: No module named 'module_of_the_user'") is None
 
 
 def test_a_missing_module_is_no_failure_of_the_task():

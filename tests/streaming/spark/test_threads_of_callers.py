@@ -1,0 +1,58 @@
+"""A sink that is called in a thread of the caller's own: Spark does not tell such a thread the streaming query."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hudistream import HudiSink, read_table
+
+
+def numbers(spark, folder, name, count):
+    """A stream of one file a batch, with keys that begin with a name."""
+    folder.mkdir()
+    for number in range(count):
+        rows = [{"id": f"{name}{number}-{row}", "ts": number} for row in range(10)]
+        (folder / f"{number:04}.json").write_text("\n".join(map(json.dumps, rows)))
+    return spark.readStream.schema("id string, ts long").option("maxFilesPerTrigger", 1).json(str(folder))
+
+
+def start(frame, sink, checkpoint):
+    def in_a_pool(rows, batch_id):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(sink, rows, batch_id).result()
+
+    stream = frame.writeStream.foreachBatch(in_a_pool).option("checkpointLocation", str(checkpoint))
+    return stream.trigger(availableNow=True).start()
+
+
+def test_a_second_query_is_not_taken_for_the_first_one(spark, tmp_path):
+    path = str(tmp_path / "t")
+    sink = HudiSink(path, key="id", order_by="ts", operation="insert")
+    start(numbers(spark, tmp_path / "x", "x", 2), sink, tmp_path / "cx").awaitTermination()
+    with pytest.raises(Exception, match="came from another query"):
+        start(numbers(spark, tmp_path / "y", "y", 2), sink, tmp_path / "cy").awaitTermination()
+    sink.stop()
+    assert read_table(path).num_rows == 20
+
+
+def test_where_several_queries_are_active_the_batch_is_refused(spark, tmp_path):
+    path = str(tmp_path / "t")
+    sink = HudiSink(path, key="id", order_by="ts", operation="insert")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(_rows, _batch_id):
+        begun.set()
+        go_on.wait(60)
+
+    other = numbers(spark, tmp_path / "o", "o", 1).writeStream.foreachBatch(wait)
+    other = other.option("checkpointLocation", str(tmp_path / "co")).trigger(availableNow=True).start()
+    try:
+        assert begun.wait(60)
+        with pytest.raises(Exception, match=r"2 are active\. Use pyspark\.InheritableThread"):
+            start(numbers(spark, tmp_path / "x", "x", 1), sink, tmp_path / "cx").awaitTermination()
+    finally:
+        go_on.set()
+        other.awaitTermination()
+        sink.stop()

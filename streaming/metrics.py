@@ -71,7 +71,7 @@ class PrometheusMetrics:
     Args:
         health_every_s: seconds between two looks at the files of the table, for the gauges of live files, log files,
             superseded bytes and pending compactions. A look lists each partition folder once, in the thread of the
-            table services, after they have run. None: no looks.
+            table services, after they have run; where the sink runs none of them, there are no looks. None: no looks.
         storage_options: for fsspec, as of the sink; only the looks need them.
 
     Raises:

@@ -451,6 +451,30 @@ MUTANTS = (
         "a child of a fork waits for its parent's threads", "table/transaction/locks/in_process.py",
         "    _GATES.clear()", "    pass", ("tests/table/transaction/locks/test_in_process.py",),
     ),
+    Mutant(
+        "a thread of a pool does not know its query", "streaming/spark/engine.py",
+        "return by_worker or find_only_query(spark)", "return by_worker",
+        ("tests/streaming/spark/test_threads_of_callers.py",),
+    ),
+    Mutant(
+        "one of several queries is taken for a batch's", "streaming/spark/environment.py",
+        "    if len(active) > 1:", "    if False:", ("tests/streaming/spark/test_threads_of_callers.py",),
+    ),
+    Mutant(
+        "a delete by a table cleans", "hudistream/user_table.py",
+        '{"hoodie.table.services.enabled": "false", **(options or {})}', "{**(options or {})}",
+        ("tests/table/test_looks_at_other_forms.py",),
+    ),
+    Mutant(
+        "a scan confirms by the metadata table", "table/snapshot.py",
+        "self.table.store_listing if confirms else self.listing", "self.listing",
+        ("tests/table/test_looks_at_other_forms.py",),
+    ),
+    Mutant(
+        "a validator reads log files as base files", "streaming/validators.py",
+        "(self._read_log if is_log else self._read_base)", "self._read_base",
+        ("tests/streaming/batch/test_bad_rows.py",),
+    ),
 )  # fmt: skip
 
 

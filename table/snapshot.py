@@ -211,6 +211,15 @@ class Snapshot:
         for path in sorted(unseen) if narrow is None else ():
             confirm(path, (), confirmed)
 
+    def replaced_groups(self, partition_path: str, entries: Iterable[FileInfo]) -> tuple[FileGroup, ...]:
+        """File groups of a partition that replace commits replaced, and whose files are still there."""
+        gone = self.committed.replaced.get(partition_path)
+        if not gone:
+            return ()
+        bases, logs = parse_data_files(partition_path, entries)
+        every = group_files(partition_path, bases, logs, replace(self.slicing, replaced={}))
+        return tuple(group for group in every if group.file_id in gone)
+
     def group_files(self, partition_path: str, entries: Iterable[FileInfo]) -> tuple[FileGroup, ...]:
         """File groups of a partition. Reads the archive where the order of archived writes matters (layout 2)."""
         bases, logs = parse_data_files(partition_path, entries)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from table.errors import CorruptFileError
@@ -10,7 +11,7 @@ from table.hudi_table import HudiTable
 from table.snapshot import SERVICE_OPERATIONS, Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.commit_totals import CommitTotals
-from table.view.file_group import FileGroup
+from table.view.file_group import BaseFile, FileGroup
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class TableOverview:
         instants: the active timeline, oldest first.
         commits: instant time -> figures, for the newest completed writes.
         partitions: partition path -> its file groups.
+        replaced: file groups that replace commits replaced, and whose files are still there.
     """
 
     name: str
@@ -67,6 +69,7 @@ class TableOverview:
     instants: tuple[Instant, ...]
     commits: Mapping[str, CommitFigures]
     partitions: dict[str, tuple[FileGroup, ...]]
+    replaced: tuple[FileGroup, ...] = ()
 
     @property
     def live_files(self) -> int:
@@ -75,8 +78,8 @@ class TableOverview:
 
     @property
     def total_files(self) -> int:
-        """Number of base files, older versions included."""
-        return sum(len(group.base_files) for groups in self.partitions.values() for group in groups)
+        """Number of base files, older versions and replaced ones included."""
+        return len(self._every_base)
 
     @property
     def live_bytes(self) -> int:
@@ -87,7 +90,11 @@ class TableOverview:
     @property
     def total_bytes(self) -> int:
         """Bytes of all base files."""
-        return sum(f.size_bytes for groups in self.partitions.values() for g in groups for f in g.base_files)
+        return sum(file.size_bytes for file in self._every_base)
+
+    @property
+    def _every_base(self) -> list[BaseFile]:
+        return [file for group in chain(*self.partitions.values(), self.replaced) for file in group.base_files]
 
 
 def load_overview(
@@ -105,10 +112,13 @@ def load_overview(
     """
     table = HudiTable.open(path, storage_options)
     snapshot = Snapshot.load(table)
-    partitions = dict(sorted(snapshot.walk_file_groups(), key=lambda found: found[0]))
+    partitions, replaced = dict[str, tuple[FileGroup, ...]](), list[FileGroup]()
+    for partition_path, entries in sorted(snapshot.listing.walk(), key=lambda found: found[0]):
+        partitions[partition_path] = snapshot.group_files(partition_path, entries)
+        replaced += snapshot.replaced_groups(partition_path, entries)
     instants, config = snapshot.timeline.instants, table.config
     figures = read_figures(snapshot, instants[::-1][:commits_read])
-    return TableOverview(config.name, config.version, config.table_type, instants, figures, partitions)
+    return TableOverview(config.name, config.version, config.table_type, instants, figures, partitions, tuple(replaced))
 
 
 def mark_savepoints(instants: Sequence[Instant]) -> tuple[tuple[Instant, ...], frozenset[str]]:

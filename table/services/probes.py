@@ -1,6 +1,6 @@
 """What shows that a batch or a reader of a table fails, or may fail soon. `health` and `doctor` ask the same probes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from table import clock
 from table.config.metadata_indexes import FILES, RECORD_INDEX
@@ -12,7 +12,7 @@ from table.metadata_table.read_record_index import see_record_index
 from table.references.losses import left_of, load_losses
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, Room
-from table.view.file_group import FileGroup, build_file_groups, parse_data_files
+from table.view.file_group import FileGroup, parse_data_files
 from table.view.known_files import LostFile, find_lost
 
 
@@ -105,13 +105,11 @@ def _look_at_files(snapshot: Snapshot) -> tuple[list[FileGroup], list[FileGroup]
     """File groups in sight, replaced ones, and named files that are gone or differ. The store itself is listed."""
     snapshot.commits.named_files.accept(left_of(load_losses(snapshot.storage)))
     committed, groups, lost = snapshot.confirmed, list[FileGroup](), list[LostFile]()
-    every, replaced = replace(snapshot.slicing, replaced={}), list[FileGroup]()
+    replaced = list[FileGroup]()
     unseen = set(committed.named or ())
     for path, entries in snapshot.table.store_listing.walk():
         groups += snapshot.group_files(path, entries)
-        gone = snapshot.committed.replaced.get(path)
-        if gone:
-            replaced += (one for one in build_file_groups(path, entries, every) if one.file_id in gone)
+        replaced += snapshot.replaced_groups(path, entries)
         lost += find_lost(path, *parse_data_files(path, entries), committed)
         unseen.discard(path)
     for path in sorted(unseen):

@@ -102,6 +102,8 @@ def test_replaced_files_are_superseded_in_report_and_health(tmp_path):
     assert found.live == size_of(table) == health.live_bytes
     assert health.backlog.superseded_files == 4
     assert found.superseded == health.backlog.superseded_bytes > 0
+    assert "1 live file" in run("show", path)[1]
+    assert "5 with older versions" in run("show", path)[1]
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PySparkValueError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -32,6 +33,7 @@ from streaming.task.failure import told_to_the_driver
 from streaming.task.route_rows import tasks_of
 from streaming.task.run import run_task
 from streaming.task.tag import tag_rows
+from table.errors import SchemaMismatchError
 from table.files.names import build_write_token
 from table.keys.keygen import KeyExpressions
 from table.keys.sql_text import quote_text
@@ -41,6 +43,22 @@ from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 QUERY_ID_PROPERTY = "sql.streaming.queryId"
 JOB_GROUP_PROPERTY = "spark.jobGroup.id"  # a streaming query puts the id of its run there
 RESULT = StructType([StructField("result", StringType())])
+
+
+def schema_of(rows: DataFrame) -> StructType:
+    """The columns of a frame.
+
+    Raises:
+        SchemaMismatchError: PySpark has no class for the type of a column, such as a calendar interval.
+    """
+    try:
+        return rows.schema
+    except PySparkValueError as error:
+        said = " ".join(str(error).split())
+        raise SchemaMismatchError(
+            f"the rows have a column whose type PySpark cannot read: {said}. Cast the column to a type that "
+            "docs/concepts/keys-and-types.md lists, or leave it out"
+        ) from error
 
 
 class SparkWorkers:
@@ -54,7 +72,7 @@ class SparkWorkers:
     can_repeat = True  # Spark computes the rows again
 
     def __init__(self, rows: DataFrame, parallelism: int) -> None:
-        schema = rows.schema
+        schema = schema_of(rows)
         self._rows, self.parallelism = without_collations(rows, schema), parallelism
         self.schema: pa.Schema = to_arrow_schema(schema)
 

@@ -454,11 +454,11 @@ MUTANTS = (
     Mutant(
         "a thread of a pool does not know its query", "streaming/spark/engine.py",
         "return by_worker or find_only_query(spark)", "return by_worker",
-        ("tests/streaming/spark/test_threads_of_callers.py",),
+        ("tests/streaming/spark/test_ways_to_call.py",),
     ),
     Mutant(
         "one of several queries is taken for a batch's", "streaming/spark/environment.py",
-        "    if len(active) > 1:", "    if False:", ("tests/streaming/spark/test_threads_of_callers.py",),
+        "    if len(active) > 1:", "    if False:", ("tests/streaming/spark/test_ways_to_call.py",),
     ),
     Mutant(
         "a delete by a table cleans", "hudistream/user_table.py",

@@ -1,4 +1,4 @@
-"""A sink that is called in a thread of the caller's own: Spark does not tell such a thread the streaming query."""
+"""Ways to call a sink that are easily forgotten: from a thread of a pool, with types that PySpark cannot read."""
 
 import json
 import threading
@@ -6,7 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hudistream import HudiSink, read_table
+from hudistream import HudiSink, SchemaMismatchError, read_table
+
+
+def test_a_type_that_pyspark_cannot_read_is_refused_in_words(spark, tmp_path):
+    sink = HudiSink(str(tmp_path / "t"), key="id")
+    with pytest.raises(SchemaMismatchError, match="interval.*Cast the column"):
+        sink.write(spark.sql("SELECT 'a' AS id, make_interval(1) AS c"))
+    assert not (tmp_path / "t").exists()
 
 
 def numbers(spark, folder, name, count):

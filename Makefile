@@ -9,7 +9,7 @@ STAMP := $(VENV)/.hudistream-setup
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes; TABLE_TYPE=mor: with log files)"
 	@echo "make check     lint, types, and the tests of pure rules (under a minute)"
-	@echo "make test      everything that CI runs, in three processes (11 to 16 minutes on two cores)"
+	@echo "make test      everything that CI runs, in three processes (9 to 16 minutes on two cores)"
 	@echo "make test-all  the slow suites as well (hours; HOURS=1: those that waited longest)"
 	@echo "make test-floors  the tests with the least versions that are promised"
 	@echo "make lint      ruff, mypy, import-linter"

@@ -103,7 +103,7 @@ def facts() -> list[Fact]:
     requests = str(requests_of_a_batch())
     return [
         Fact("minutes of make test", str(MINUTES_OF_MAKE_TEST),
-             (r"(\d+) minutes on two cores", r"`make test` \|.*\| 11 to (\d+) minutes \|"), 3),
+             (r"(\d+) minutes on two cores", r"`make test` \|.*\| 9 to (\d+) minutes \|"), 3),
         Fact("requests of a batch on S3", requests,
              (r"that writes one file makes (\d+) requests", r"(\d+) requests remain",
               r"In a batch of one file, 22 of the (\d+)", r"sert into 1 path \|.*\| (\d+) \| \d+ \|"), 6),

@@ -54,9 +54,9 @@ def schema_of(rows: DataFrame) -> StructType:
     try:
         return rows.schema
     except PySparkValueError as error:
-        said = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         raise SchemaMismatchError(
-            f"the rows have a column whose type PySpark cannot read: {said}. Cast the column to a type that "
+            f"the rows have a column whose type PySpark cannot read: {message}. Cast the column to a type that "
             "docs/concepts/keys-and-types.md lists, or leave it out"
         ) from error
 

@@ -248,8 +248,9 @@ def test_a_folder_named_like_a_home_directory_is_counted(tmp_path, day):
 
 
 def test_a_table_at_the_root_of_the_memory_store_is_restored(monkeypatch):
-    monkeypatch.setattr(fsspec.filesystem("memory"), "store", {})
-    monkeypatch.setattr(fsspec.filesystem("memory"), "pseudo_dirs", [""])
+    memory = fsspec.get_filesystem_class("memory")  # its instances share what other tests left
+    monkeypatch.setattr(memory, "store", {})
+    monkeypatch.setattr(memory, "pseudo_dirs", [""])
     table = write("memory:///", {}, rows("ab"))
     assert table.storage.base_uri == "memory://"
     saved = table.create_savepoint()

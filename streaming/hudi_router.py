@@ -166,9 +166,12 @@ class HudiRouter:
             self._writers.read_schemas(batch.sparkSession)
             pieces, query_id = self._sorter.split(batch, batch_id)
             try:
+                if query_id is None and pieces and opened.find_query is not None:
+                    query_id = opened.find_query()
                 self._check_query(opened, query_id)
                 # the id that the tasks saw counts: a thread that writes a table could not ask for it
-                opened = replace(opened, query_id=query_id or opened.query_id, ask_query_id=None)
+                known = query_id or opened.query_id
+                opened = replace(opened, query_id=known, ask_query_id=None, find_query=None)
                 arrived = self._sorter.sort_out(opened, pieces)
             except BaseException:
                 delete_files(self._storage, pieces)

@@ -94,7 +94,8 @@ class BatchCommitter:
             return None
         self._validate(job, result)
         sink_id = job.turn.identity.sink_id
-        entry = job.turn.build_entry(result.query_id, job.options.effective_operation)
+        has_rows = bool(result.stats or result.quarantined)
+        entry = job.turn.build_entry(result.query_id, job.options.effective_operation, has_rows=has_rows)
 
         def build_extra(now: Snapshot) -> Mapping[str, str]:
             if entry is not None and lease.is_shared:

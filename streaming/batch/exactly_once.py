@@ -1,5 +1,6 @@
 """Checks, before anything is written, which writer a batch belongs to and whether it was committed already."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from streaming.batch.frames import FRAMES, Frame, Taken, check_is_repeat
@@ -71,27 +72,33 @@ class Turn:
         frame: its rows as the caller's frame, or None.
         continues: whether it is the first batch of a query that goes on where another one ended. It is committed even
             if it has no rows: later batches of the query are judged by that commit.
+        find_query: as of the `Batch`.
     """
 
     identity: WriterIdentity
     entry: CommittedBatch | None
     frame: Frame | None = None
     continues: bool = False
+    find_query: Callable[[], str | None] | None = None
 
-    def build_entry(self, query_id: str | None, operation: Operation) -> CommittedBatch | None:
+    def build_entry(self, query_id: str | None, operation: Operation, *, has_rows: bool) -> CommittedBatch | None:
         """What the commit records about the batch; None outside a stream.
 
         Args:
             query_id: the query whose rows the tasks wrote; None where they cannot know. It counts more than the id that
                 was loaded before, which may be of another query.
             operation: of the batch.
+            has_rows: whether tasks wrote rows: without one, no task saw the query.
 
         Raises:
-            InvalidConfigError: the positions come from the checkpoint of another query.
+            InvalidConfigError: the positions come from the checkpoint of another query; or the tasks do not know the
+                query, and several are active.
         """
         entry = self.entry
         if entry is None:
             return None
+        if query_id is None and has_rows and self.find_query is not None:
+            query_id = self.find_query()
         if entry.positions:
             check_is_of_checkpoint(entry.query_id, query_id, entry.batch_id)
         return replace(entry, query_id=query_id or entry.query_id, operation=operation.hudi_name)
@@ -156,7 +163,7 @@ def find_turn(
         return None
     end = None if batch.positions is None else batch.positions.load_end()
     entry, continues = found
-    return Turn(identity, replace(entry, positions=end or ()), batch.frame, continues)
+    return Turn(identity, replace(entry, positions=end or ()), batch.frame, continues, batch.find_query)
 
 
 def _find_entry(

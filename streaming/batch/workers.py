@@ -70,6 +70,8 @@ class Batch:
         query_id: the streaming query, or None.
         ask_query_id: loads the query's id again. It is called before a batch is skipped or refused because of the
             query id: another query may use the same sink by now.
+        find_query: finds the query where the tasks do not know whose rows they wrote; without a job. None: the id that
+            was loaded counts.
         spread: distributes the work of services to other machines; None: there are none.
         keeps_table: whether the writer holds the table after the batch, also outside a stream.
         operation: the operation of this batch; None: the operation in the writer's options.
@@ -85,6 +87,7 @@ class Batch:
     batch_id: int | None = None
     query_id: str | None = None
     ask_query_id: Callable[[], str | None] | None = None
+    find_query: Callable[[], str | None] | None = None
     spread: Spread | None = None
     keeps_table: bool = False
     operation: Operation | None = None

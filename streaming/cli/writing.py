@@ -68,16 +68,24 @@ def _of_json(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_struct(kind):
-        return {field.name: _of_json(value.get(field.name), field.type) for field in kind}
+        known = {field.name: field.type for field in kind}
+        if not isinstance(value, dict) or value.keys() - known:
+            raise ValueError(f"{value} is no object with the fields {', '.join(known)}")
+        return {name: _of_json(value.get(name), inner) for name, inner in known.items()}
+    if pa.types.is_map(kind) and isinstance(value, dict):
+        return [(_of_json(key, kind.key_type), _of_json(item, kind.item_type)) for key, item in value.items()]
+    if not pa.types.is_nested(kind):
+        return _leaf_of_json(value, kind)
+    if not isinstance(value, list):
+        raise TypeError(f"{value} is no list")
     if pa.types.is_map(kind):
-        pairs = value.items() if isinstance(value, dict) else value
-        return [(_of_json(key, kind.key_type), _of_json(item, kind.item_type)) for key, item in pairs]
-    if pa.types.is_nested(kind):
-        return [_of_json(item, kind.value_type) for item in value]
-    return _leaf_of_json(value, kind)
+        return [(_of_json(key, kind.key_type), _of_json(item, kind.item_type)) for key, item in value]
+    return [_of_json(item, kind.value_type) for item in value]
 
 
 def _leaf_of_json(value: Any, kind: pa.DataType) -> Any:
+    if isinstance(value, bool) and not pa.types.is_boolean(kind):
+        raise ValueError(f"{value} is no value of it")  # Python counts with it
     if pa.types.is_floating(kind):
         return float(value)
     if pa.types.is_decimal(kind):

@@ -75,6 +75,7 @@ class SparkEngine:
             batch_id,
             query_id,
             lambda: self._ask_query_id(rows),
+            find_query=None if self._checkpoint is not None else lambda: find_only_query(rows.sparkSession),
             spread=spread_over(rows.sparkSession, environment.parallelism),
             positions=None if self._checkpoint is None else self._checkpoint.positions_of(batch_id),
         )

@@ -160,8 +160,8 @@ def mark_of_run(spark: SparkSession) -> str | None:
 def find_only_query(spark: SparkSession) -> str | None:
     """The query of a batch whose tasks do not know it: the sink was called in a thread of the caller's own.
 
-    Spark tells the tasks the query by a property of the thread that runs ``foreachBatch``. A thread of a pool does not
-    have it, unless it is a `pyspark.InheritableThread`.
+    The tasks have the query's id from a property of the thread that runs ``foreachBatch``. A thread of a pool does not
+    have that property, unless it is a `pyspark.InheritableThread`.
 
     Args:
         spark: the session of the batch (classic). A query has a session of its own.

@@ -13,7 +13,7 @@ from table.schema.avro_schema import from_avro, without_meta_columns
 from table.schema.changes import describe_changes
 from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
-from table.view.file_group import FileSlice
+from table.view.file_group import DataFile, FileSlice, LogFile
 
 HISTORY = pa.schema(
     [
@@ -156,7 +156,7 @@ def load_files(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:
             "file_id": one.file_id,
             "base_instant": one.base_instant_time,
             "path": file.path,
-            "kind": "base" if file is one.base_file else "log" if file in one.log_files else "change",
+            "kind": _kind_of(file),
             "size_bytes": file.size_bytes,
         }
         for path, found in _slices_by_partition(table, as_of)
@@ -164,6 +164,12 @@ def load_files(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:
         for file in one.all_files
     ]
     return pa.Table.from_pylist(rows, FILES)
+
+
+def _kind_of(file: DataFile) -> str:
+    if isinstance(file, LogFile):
+        return "change" if file.suffix else "log"
+    return "base"
 
 
 def _slices_by_partition(table: HudiTable, as_of: AsOf | None) -> Iterable[tuple[str, list[FileSlice]]]:

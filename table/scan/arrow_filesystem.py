@@ -9,6 +9,11 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileSystemHandler, Fi
 from table.storage.interface import Storage
 
 
+def arrow_path(path: str) -> str:
+    """A path of a table's storage as pyarrow takes it: a leading ``~`` means the home directory to it (pure)."""
+    return f"./{path}" if path.startswith("~") else path
+
+
 def arrow_filesystem(storage: Storage) -> FileSystem:
     """The file system; paths are relative to the table. Where Arrow has its own for the store, it runs no Python."""
     native = storage.native_filesystem
@@ -39,10 +44,9 @@ class _Handler(FileSystemHandler):  # type: ignore[misc] # pyarrow has no types
         _refuse(selector.base_dir)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        return self._storage.open_input(path)
+        return self._storage.open_input(path.removeprefix("./"))
 
-    def open_input_stream(self, path: str) -> pa.NativeFile:
-        return self._storage.open_input(path)
+    open_input_stream = open_input_file
 
     def _refuse_path(self, path: str, *_: Any) -> NoReturn:
         _refuse(path)

@@ -10,6 +10,7 @@ from table.scan.scan import Scan
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
 _NAMED = 5  # keys in an error
+_GOES, _STAYS = "_hudistream_goes", "_hudistream_stays"
 
 
 def identity_of(table: HudiTable, *, by_path: bool) -> list[str]:
@@ -43,6 +44,11 @@ def _flat(rows: pa.Table, names: list[str]) -> pa.Table:
     return rows.select(names)
 
 
+def _counted(rows: pa.Table, goes: int) -> pa.Table:
+    marks = pa.repeat(pa.scalar(goes, pa.int64()), len(rows)), pa.repeat(pa.scalar(1 - goes, pa.int64()), len(rows))
+    return rows.append_column(_GOES, marks[0]).append_column(_STAYS, marks[1])
+
+
 def check_no_rows_beside(table: HudiTable, where: Where, found: pa.Table) -> None:
     """Refuses a condition that is true for some rows of a key, and not for others.
 
@@ -64,14 +70,19 @@ def check_no_rows_beside(table: HudiTable, where: Where, found: pa.Table) -> Non
     last = names[-1]
     shares = pc.field(*last.split(".") if last not in stored else (last,)).isin(pc.unique(found.column(last)))
     others = _flat(Scan(table, stored, shares & (~wanted | wanted.is_null())).to_arrow(), names)
-    beside = others.join(found.group_by(names).aggregate([]), keys=names, join_type="left semi")
-    if not len(beside):
+    # no join: it would match no null, and null is the value of a partition path
+    both = pa.concat_tables([_counted(found, goes=1), _counted(others, goes=0)])
+    identities = both.group_by(names).aggregate([(_GOES, "sum"), (_STAYS, "sum")])
+    goes, stays = identities.column(f"{_GOES}_sum"), identities.column(f"{_STAYS}_sum")
+    shared = identities.filter(pc.and_(pc.greater(goes, 0), pc.greater(stays, 0)))
+    if not len(shared):
         return
-    keys = pc.unique(beside.column(last))
+    beside = pc.sum(shared.column(f"{_STAYS}_sum")).as_py()
+    keys = pc.unique(shared.column(last))
     shown = ", ".join(repr(key.as_py()) for key in keys[:_NAMED])
     more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
     raise InvalidConfigError(
-        f"where={where}: {len(beside)} rows for which it is not true have the same {last} as rows for which it is: "
+        f"where={where}: {beside} rows for which it is not true have the same {last} as rows for which it is: "
         f"{shown}{more}. A delete of {table.storage.base_uri!r} goes by record key and would take them, so nothing was "
         "deleted: give a condition that takes all rows of a key or none (the keys themselves), or replace the "
         "partition paths by the rows that stay (operation insert_overwrite)"

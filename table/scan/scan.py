@@ -15,7 +15,7 @@ from table.errors import HudiError, InvalidConfigError, UnsupportedTableError
 from table.extras import needs_extra
 from table.hudi_table import HudiTable
 from table.notebook import ShownInNotebooks
-from table.scan.arrow_filesystem import arrow_filesystem
+from table.scan.arrow_filesystem import arrow_filesystem, arrow_path
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.explain_scan import ScanExplanation, explain_plan
 from table.scan.frames import GivesFrames
@@ -351,9 +351,8 @@ def _fragment(
     if found.base_file is None:
         return None
     path = found.base_file.path
-    path = f"./{path}" if path.startswith("~") else path  # Arrow takes ~ for the home directory
     known = partition_guarantee(plan.context.table.config, plan.schema, found.partition_path)
-    fragment = PARQUET.make_fragment(path, filesystem, partition_expression=known)
+    fragment = PARQUET.make_fragment(arrow_path(path), filesystem, partition_expression=known)
     if not reads_as(fragment.physical_schema, plan.shown):
         raise UnsupportedTableError(
             f"{path} has other types than the table has now; a dataset cannot cast them: use to_batches() or to_arrow()"

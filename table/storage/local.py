@@ -201,8 +201,9 @@ class LocalStorage(Storage):
 
     def _delete(self, path: str) -> bool:
         full = self._full(path)
-        if os.path.lexists(full):  # what is not there, such as a file whose publication was refused, is no danger
-            self._check_no_link(os.path.dirname(full), path)
+        if not os.path.lexists(full):  # also below a link: such as a file whose publication was refused
+            return False
+        self._check_no_link(os.path.dirname(full), path)
         try:
             delete_checksum_sibling(full)
             os.unlink(full)

@@ -457,6 +457,10 @@ MUTANTS = (
         ("tests/streaming/spark/test_ways_to_call.py",),
     ),
     Mutant(
+        "tasks that know no query write for the one that was known", "streaming/batch/exactly_once.py",
+        "query_id is None and has_rows and", "False and", ("tests/streaming/spark/test_ways_to_call.py",),
+    ),
+    Mutant(
         "one of several queries is taken for a batch's", "streaming/spark/environment.py",
         "    if len(active) > 1:", "    if False:", ("tests/streaming/spark/test_ways_to_call.py",),
     ),

@@ -22,6 +22,7 @@ from streaming.cli.main import main
 from table.columns import lots
 from table.inspect.health import load_health
 from table.inspect.report.facts import load_report
+from table.storage.local import LocalStorage
 from table.timeline.instant import Action
 
 QUIET = {"hoodie.table.services.enabled": "false"}
@@ -173,6 +174,19 @@ def test_deletes_by_a_condition_find_computed_keys_in_structs(tmp_path, given):
     assert sorted(table.scan().to_arrow().column("id").to_pylist()) == ["x", "z"]
 
 
+def test_a_condition_that_takes_one_of_two_rows_is_refused_in_the_path_of_nulls_too(tmp_path):
+    path = str(tmp_path / "t")
+    batch = rows("aab", day=pa.array([None, None, "x"], pa.string()), v=[1, 2, 3])
+    write_hudi(
+        path, batch, key="id", partition_by="day", operation="insert", options={"hoodie.populate.meta.fields": "false"}
+    )
+    table = HudiTable.open(path)
+    with pytest.raises(InvalidConfigError, match="1 rows for which it is not true have the same id .*: 'a'"):
+        table.delete([("v", "=", 1)])
+    assert table.delete([("v", "in", [1, 2])]).rows_deleted == 2
+    assert table.scan().to_arrow().column("id").to_pylist() == ["b"]
+
+
 def test_where_of_commands_takes_what_conditions_take(tmp_path):
     path = str(tmp_path / "t")
     at = pa.array([1767355200000000, 1767355201000000], pa.timestamp("us", "UTC"))
@@ -212,7 +226,8 @@ def test_rows_of_json_are_replayed_with_every_type(tmp_path):
     assert run("checkpoint", path)[1].count("hudistream-replay") == 0
     time = HudiTable.open(path).load_timeline().writes_by_time[-1].time
     assert "is batch 0 of a replay of bad rows" in run("rollback", path, time)[2]
-    for wrong in ('"d": 7', '"ts": 7.5', '"n": "x"', '"l": 1', '"b": "?"', '"d": "soon"'):
+    wrongs = '"d": 7|"d": "soon"|"ts": 7.5|"n": "x"|"b": "?"|"f": true|"l": 1|"l": "xy"|"m": "xy"|"m": ["xy"]|"s": [1]'
+    for wrong in (*wrongs.split("|"), '"s": {"dd": 1}'):
         file.write_text(f'{{"id": "k", {wrong}}}\n')
         assert f"column {wrong[1:].split(chr(34))[0]!r} of the type" in run("replay", path, "--rows", str(file))[2]
 
@@ -222,10 +237,14 @@ def test_a_partition_that_became_a_link_stops_no_other_batch(tmp_path):
     table = write(path, {}, rows("ab", day=["x", "y"]), partition_by="day")
     os.rename(f"{path}/x", tmp_path / "moved")
     os.symlink(tmp_path / "moved", f"{path}/x")
+    beside = tmp_path / "moved" / ".other.parquet.crc"  # a file that Hadoop would have left beside one of ours
+    beside.write_bytes(b"")
     with ArrowSink(path, QUIET, key="id", order_by="ts") as sink:
         with pytest.raises(InvalidConfigError, match="symbolic link"):
             sink.write(rows("a", 2, day=["x"]))
         sink.write(rows("b", 2, day=["y"]))
+    assert LocalStorage(path).delete("x/other.parquet") is False
+    assert beside.exists()
     assert table.check().is_sound
     assert sorted(table.scan().to_arrow().column("ts").to_pylist()) == [1, 2]
 
@@ -245,6 +264,13 @@ def test_a_folder_named_like_a_home_directory_is_counted(tmp_path, day):
     table = write(str(tmp_path / "t"), {}, rows("ab", day=[day, "y"]), partition_by="day")
     assert table.count() == table.scan().to_dataset().count_rows() == 2
     assert table.count([("day", "=", day)]) == 1
+
+
+def test_so_it_is_where_python_opens_the_files(monkeypatch):
+    monkeypatch.setattr(fsspec.get_filesystem_class("memory"), "store", {})
+    monkeypatch.setattr(fsspec.get_filesystem_class("memory"), "pseudo_dirs", [""])
+    table = write("memory://home", {}, rows("ab", day=["~", "y"]), partition_by="day")
+    assert table.scan().to_dataset().to_table().num_rows == table.count() == 2
 
 
 def test_a_table_at_the_root_of_the_memory_store_is_restored(monkeypatch):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from streaming.batch.workers import Workers
 from streaming.plan.replacement import existing_paths, matching_paths
+from table.errors import InvalidConfigError
 from table.keys.keygen import KeyExpressions
 from table.options.operation import Operation
 from table.options.write_options import WriteOptions
@@ -45,10 +46,18 @@ def find_leaving(
         snapshot: the table.
         keys: of its rows.
         workers: list the partition paths of the rows.
+
+    Raises:
+        InvalidConfigError: a path is not there, or the table has no partition columns.
     """
     if not options.effective_operation.removes_partitions:
         return None
     patterns, existing = options.overwrite.partitions_to_delete, snapshot.list_partition_paths()
     if patterns:
         return matching_paths(patterns, existing)
+    if not snapshot.config.partition_fields:
+        raise InvalidConfigError(
+            "delete_partition: the table has no partition columns, so rows name no partition path. Delete rows by "
+            "operation='delete'; hoodie.datasource.write.partitions.to.delete=* deletes all rows of the table"
+        )
     return existing_paths(workers.list_partition_paths(keys), existing)

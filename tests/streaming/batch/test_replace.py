@@ -11,6 +11,7 @@ from oracles import hudi_rs
 from snapshots import assert_clean, contents
 from values import tuples
 
+from streaming.arrow_sink import write_hudi
 from streaming.plan.replacement import existing_paths, matching_paths
 from table import InvalidConfigError, clean, read_table
 from table.hudi_table import HudiTable
@@ -65,6 +66,16 @@ def test_partitions_are_deleted_by_their_rows_or_by_name(tmp_path):
     named = engine(tmp_path / "t", "delete_partition", **{"hoodie.datasource.write.partitions.to.delete": "p2"})
     named.write(None, rows([0]))
     assert {row[1] for row in contents(tmp_path / "t")} == {"p0"}
+
+
+def test_rows_name_no_partition_path_of_a_table_without_partitions(tmp_path):
+    write_hudi(tmp_path / "t", rows(range(9)), key="id")
+    with pytest.raises(InvalidConfigError, match="no partition columns"):
+        write_hudi(tmp_path / "t", rows([1]), key="id", operation="delete_partition")
+    assert read_table(tmp_path / "t").num_rows == 9
+    everything = {"hoodie.datasource.write.partitions.to.delete": "*"}
+    write_hudi(tmp_path / "t", rows([1]), key="id", operation="delete_partition", options=everything)
+    assert read_table(tmp_path / "t").num_rows == 0
 
 
 def test_replaced_files_are_cleaned_in_their_time(tmp_path):

@@ -36,15 +36,15 @@ _SCALAR_MILLIS = {
     "HOURS": "{} * 3600000",
     "DAYS": "{} * 86400000",
 }
-# the greatest number that is a time, near the year 190,000: with greater ones microseconds have no room
+# the greatest number that is a time, in the year 293,506: beyond 2^63 microseconds Spark and Arrow have no room
 MOST = {
     "NANOSECONDS": 9 * 10**18,
-    "MICROSECONDS": 6 * 10**18,
-    "MILLISECONDS": 6 * 10**15,
-    "SECONDS": 6 * 10**12,
-    "MINUTES": 10**11,
-    "HOURS": 16 * 10**8,
-    "DAYS": 69 * 10**6,
+    "MICROSECONDS": 92 * 10**17,
+    "MILLISECONDS": 92 * 10**14,
+    "SECONDS": 92 * 10**11,
+    "MINUTES": 153 * 10**9,
+    "HOURS": 2555 * 10**6,
+    "DAYS": 106 * 10**6,
 }
 NUMBER_UNITS = {"UNIX_TIMESTAMP": "SECONDS", "EPOCHMILLISECONDS": "MILLISECONDS", "EPOCHMICROSECONDS": "MICROSECONDS"}
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"

@@ -9,7 +9,7 @@ from table.config.table_config import TableConfig, keygen_type_of
 from table.keys.arrow_keys import compute_keys
 from table.keys.arrow_times import format_times
 from table.keys.keygen import build_key_expressions
-from table.keys.time_partition import TimePartition
+from table.keys.time_partition import MOST, TimePartition
 
 
 def expressions(case, schema):
@@ -57,6 +57,9 @@ def test_every_kind_of_key_is_spelled_as_in_sql(spark, tmp_path):
 
 ZONES = ["Europe/Berlin", "Australia/Lord_Howe", "GMT+8:00"]
 FORMS = ["yyyy/MM/dd", "yyyyMMddHHmmss", "yyyy-MM-dd'T'HH"]
+# numbers that are times in one unit and none in another, around what each unit takes
+FAR = [None, 0, 2**62, -(2**63), 2**63 - 1, 2**31 - 1, -(2**31)]
+FAR += [sign * most + step for most in MOST.values() for sign in (1, -1) for step in (-1, 0, 1)]
 
 
 def time_cases():
@@ -71,6 +74,9 @@ def time_cases():
             "some",
             timed(timestamp_type="SCALAR", timestamp_scalar_time_unit=unit, output_dateformat=form, timezone=zone),
         )
+        for unit in list(MOST)[number :: len(ZONES)]:
+            scalar = {"timestamp_type": "SCALAR", "timestamp_scalar_time_unit": unit}
+            yield time, "u", "far", timed(**scalar, output_dateformat=form, output_timezone=zone)
         for name, kind in (("far", "UNIX_TIMESTAMP"), ("real", "UNIX_TIMESTAMP"), ("far", "EPOCHMICROSECONDS")):
             yield time, "u", name, timed(timestamp_type=kind, output_dateformat=form, output_timezone=zone)
         yield (
@@ -110,7 +116,7 @@ def test_times_of_any_zone_make_the_same_paths_as_in_sql(spark, tmp_path):
             "ms": seconds * 1000 + 7,
             "some": pa.array([None, *(seconds[1:] // 977).tolist()], pa.int64()),
             "text": texts,
-            "far": pa.array([0, None, 2**62, -(2**63), 2**63 - 1] + [1700000000] * (len(seconds) - 5), pa.int64()),
+            "far": pa.array(FAR + [1700000000] * (len(seconds) - len(FAR)), pa.int64()),
             "real": [1e30, None, float("nan"), -1e30, 1.7e9] + [1700000000.5] * (len(seconds) - 5),
         }
     )

@@ -81,6 +81,15 @@ def left_of(losses: Mapping[str, AcceptedLoss]) -> Left:
     return {path: (loss.commit, loss.left_bytes) for path, loss in losses.items()}
 
 
+def leave_out_accepted(snapshot: Snapshot) -> None:
+    """Makes a snapshot count accepted losses as such. One listing.
+
+    Raises:
+        CorruptFileError: a record is damaged.
+    """
+    snapshot.commits.named_files.accept(left_of(load_losses(snapshot.storage)))
+
+
 def name_losses(
     snapshot: Snapshot, paths: Iterable[str] | None = None, losses: Mapping[str, AcceptedLoss] | None = None
 ) -> list[LostFile]:
@@ -128,8 +137,11 @@ def explain_failure(snapshot: Snapshot, error: HudiError) -> HudiError:
             error.args = (f"{error.args[0]}; {way_out}",)
         if not isinstance(error, LostDataError):
             return error
-        moved = TimelineMovedError(f"the table changed while its files were compared with its commits: {error.args[0]}")
-        return _placed(moved, error)
+        if load_losses(snapshot.storage):
+            moved = "files are compared with the commits again, without the losses that were accepted"
+        else:
+            moved = f"the table changed while its files were compared with its commits: {error.args[0]}"
+        return _placed(TimelineMovedError(moved), error)
     found = _placed(lost_error(lost, snapshot.storage.base_uri), error)
     found.partition_path, found.file_group = lost[0].named.partition_path, lost[0].named.file_id
     return found

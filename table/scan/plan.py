@@ -15,6 +15,7 @@ from table.index.key_cache import KeyCache, LookedIntoFile
 from table.index.key_lookup import SoughtKeys
 from table.keys.folder_values import columns_shown_by_path
 from table.metadata_table.read_statistics import load_ranges
+from table.references.losses import leave_out_accepted
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.bounded_slices import boundable_columns, slice_guarantee
 from table.scan.change_range import ChangeRange
@@ -172,6 +173,8 @@ def plan_scan(  # noqa: PLR0913 the fields of a `Scan`
     stored, schema = load_read_schema(newest)  # of a range, too: a stream has the same columns in each batch
     names = checked_names(columns, schema, meta_columns=meta_columns)
     predicate = None if where is None else predicate_of(table.config, where, schema)
+    if confirms:
+        leave_out_accepted(snapshot)
     slices, pruning = _slices_of(snapshot, schema, predicate, lists_all=lists_all, confirms=confirms)
     listed = tuple(slices)
     if since is not None:

@@ -252,6 +252,9 @@ def test_a_scan_that_is_asked_to_confirms_what_it_reads(written, damage):
     damage(f"{path}/{file}")
     with pytest.raises(LostDataError, match=file):
         table.scan(where=[("id", "=", "k7")]).confirmed().to_arrow()
+    accept_losses(path)
+    left = len(read_table(path))
+    assert len(HudiTable.open(path).scan().confirmed().to_arrow()) == left
 
 
 def test_a_partition_path_that_is_gone_is_told(tmp_path):

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from streaming.batch.summary import BatchSummary
+from streaming.batch.workers import Batch
 from streaming.table_sink import TableSink, given_batch_id
-from table.errors import InvalidConfigError
+from table.errors import HudiError, InvalidConfigError
 from table.extras import needs_extra
 from table.log import get_logger
 from table.options.operation import Operation, OperationName
@@ -78,12 +79,20 @@ class HudiSink(TableSink):
         """
         batch_id = given_batch_id(self, batch_id)
         with self._one_batch(), self._watched(batch_id):
-            self._check_streams()
-            engine = self._open_engine()
-            opened = engine.open_micro_batch(batch, batch_id)
-            if self._watch is not None:
-                self._watch.note_batch(batch.sparkSession, opened.query_id)
-            self._write_batch(replace(opened, frame=engine.frame_of(batch, opened.workers.schema)), None)
+            try:
+                opened = self._open_batch(batch, batch_id)
+            except HudiError as error:
+                self._writer.note_refused(batch_id, error)
+                raise
+            self._write_batch(opened, None)
+
+    def _open_batch(self, batch: "DataFrame", batch_id: int) -> Batch:
+        self._check_streams()
+        engine = self._open_engine()
+        opened = engine.open_micro_batch(batch, batch_id)
+        if self._watch is not None:
+            self._watch.note_batch(batch.sparkSession, opened.query_id)
+        return replace(opened, frame=engine.frame_of(batch, opened.workers.schema))
 
     def _leave(self, is_over: Callable[[], bool]) -> bool:
         """Releases the table, as long as its query is over and nothing runs. A later batch takes it again.

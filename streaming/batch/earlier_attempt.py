@@ -45,7 +45,7 @@ def look_for_earlier_attempt(
     if isinstance(error, TableHeldError) and is_numbered and _is_committed(storage, ledger, batch.batch_id, me):
         log.info("batch_skipped", table=storage.base_uri, batch_id=batch.batch_id, sink_id=me.sink_id)
         return True
-    progress.is_new = not _may_be_visible(storage, ledger, batch.batch_id, me, error)
+    progress.is_new = not may_be_visible(storage, ledger, batch.batch_id, me, error)
     return False
 
 
@@ -61,14 +61,21 @@ def _is_committed(storage: Storage, ledger: BatchLedger, batch_id: int, me: Writ
     return last is not None and last.batch_id == batch_id and last.query_id is None
 
 
-def _may_be_visible(storage: Storage, ledger: BatchLedger, batch_id: int, me: WriterIdentity, error: Exception) -> bool:
-    """Whether rows of the batch may be in the table although this attempt wrote none.
+def may_be_visible(storage: Storage, ledger: BatchLedger, batch_id: int, me: WriterIdentity, error: Exception) -> bool:
+    """Whether rows of a batch may be in the table although this attempt wrote none.
 
     The table is looked at, which costs some requests. Where the store fails the answer is yes: nobody knows.
+
+    Args:
+        storage: of the table.
+        ledger: the committed batches.
+        batch_id: number of the batch.
+        me: the writer.
+        error: what the attempt raised.
     """
     if isinstance(error, BatchOrderError):
         return False  # the records were read, and they refuse the number
-    if isinstance(error, (StorageError, CommitOutcomeUnknownError)):
+    if isinstance(error, CommitOutcomeUnknownError) or (isinstance(error, StorageError) and not _is_refusal(error)):
         return True
     try:
         config = load_table_config(storage)
@@ -83,6 +90,12 @@ def _may_be_visible(storage: Storage, ledger: BatchLedger, batch_id: int, me: Wr
         return any(_may_become_visible(storage, instant, batch_id, me) for instant in pending)
     except (HudiError, FileNotFoundError):
         return True
+
+
+def _is_refusal(error: StorageError) -> bool:
+    """Whether the store answered that it does not do it: then it can be asked for more."""
+    cause = error.__cause__
+    return isinstance(cause, PermissionError | FileNotFoundError | NotADirectoryError)
 
 
 def _may_become_visible(storage: Storage, instant: Instant, batch_id: int, me: WriterIdentity) -> bool:

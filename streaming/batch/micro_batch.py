@@ -13,7 +13,7 @@ from functools import partial
 from streaming.batch.begin_batch import BatchJob, BatchPlanner
 from streaming.batch.commit_batch import BatchCommitter
 from streaming.batch.conflict_retries import ConflictRetries
-from streaming.batch.earlier_attempt import look_for_earlier_attempt
+from streaming.batch.earlier_attempt import look_for_earlier_attempt, may_be_visible
 from streaming.batch.exactly_once import check_name, find_turn
 from streaming.batch.failed_batch import BatchProgress, Explainer
 from streaming.batch.inline_clustering import cluster_if_due
@@ -31,7 +31,7 @@ from streaming.batch.workers import Batch, Workers
 from streaming.plan.task_result import TaskResult, sum_results
 from streaming.validators import Validator
 from table import threads
-from table.errors import CommitOutcomeUnknownError
+from table.errors import BatchOrderError, CommitOutcomeUnknownError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.metadata_table.known_lists import KnownLists
@@ -112,6 +112,11 @@ class MicroBatchWriter:
         self._cleanup.wait()
         self.lease.release()
 
+    def note_refused(self, batch_id: int, error: Exception) -> None:
+        """Notes of a batch that was refused before `write` whether an earlier attempt at it may be visible."""
+        me = WriterIdentity(self._options.sink.id, None, self.lease.owner)
+        self.progress.is_new = not may_be_visible(self._storage, self._ledger, batch_id, me, error)
+
     def write(self, batch: Batch) -> BatchSummary:
         """Writes one batch, or finds that it was committed before.
 
@@ -123,13 +128,16 @@ class MicroBatchWriter:
         if batch.index is not None:
             options = replace(options, index=replace(options.index, type=batch.index, global_keys=None))
         of_stream = batch.batch_id is not None and batch.query_id is not None and batch.sink_id is None
-        keeps_table = of_stream or batch.keeps_table or self.lease.is_held  # a stream does until its next batch
+        held = self.lease.is_held
+        keeps_table = of_stream or batch.keeps_table or held  # a stream does until its next batch
         retries = ConflictRetries(self.table, batch, self.lease, self.services, self._options.concurrency)
         self.progress.reset()
         try:
             with Progress(self.table, batch.batch_id, self.progress, self.running_listeners):
                 return retries.run(lambda: self._write_once(batch, options, timing), self._explain, self.progress)
         except Exception as error:
+            if isinstance(error, BatchOrderError):
+                keeps_table = held  # the query ends: its retry under another identifier must not find the table held
             me = WriterIdentity(batch.sink_id or self._options.sink.id, batch.query_id, self.lease.owner)
             if look_for_earlier_attempt(self.progress, self._storage, self._ledger, batch, me, error):
                 return BatchSummary(self.table, batch.batch_id, None, skipped=True)

@@ -13,9 +13,11 @@ from pyspark.sql import functions as F
 from streaming import ArrowSink, FailedBatch, HudiSink, RowCount
 from streaming.batch.failed_batch import BatchProgress, is_interruption
 from table import (
+    BatchOrderError,
     BatchRefusedError,
     CommitOutcomeUnknownError,
     HudiError,
+    InvalidConfigError,
     StorageError,
     TableHeldError,
     read_table,
@@ -86,6 +88,22 @@ def test_a_batch_that_another_writer_keeps_out_is_not_of_unknown_outcome(tmp_pat
     with ArrowSink(path, key="id") as other:
         other.write(ROW, 9)
         assert not refused(path, ROW, 5).outcome_unknown
+
+
+def test_a_store_that_refuses_a_folder_says_that_nothing_was_written(tmp_path):
+    (tmp_path / "file").write_text("1")
+    assert not refused(str(tmp_path / "file" / "t"), ROW, 5).outcome_unknown
+
+
+@pytest.mark.parametrize(("batch_id", "unknown"), [(5, True), (6, False)])
+def test_a_batch_that_spark_has_not_opened_is_looked_for_too(tmp_path, batch_id, unknown):
+    path, seen = str(tmp_path / "t"), []
+    with ArrowSink(path, key="id") as sink:
+        sink.write(ROW, 5)
+    replacing = HudiSink(path, key="id", operation="insert_overwrite", on_failure=[seen.append])
+    with pytest.raises(InvalidConfigError, match="in a stream"):
+        replacing(None, batch_id)
+    assert seen[0].outcome_unknown is unknown
 
 
 def test_where_the_store_fails_the_outcome_is_unknown(tmp_path, monkeypatch):
@@ -344,3 +362,15 @@ def test_a_numbered_batch_that_the_table_has_is_skipped_beside_a_live_writer(tmp
         two.write(pa.table({"id": ["b"]}), batch_id=2)
     one.stop()
     two.stop()
+
+
+def test_a_sink_whose_first_batch_is_refused_leaves_the_table_to_its_retry(tmp_path):
+    path = str(tmp_path / "t")
+    first = Engine(path, query_id="lost checkpoint")
+    first.write(5, rows(range(3)))
+    first.writer.stop()
+    refused_one = Engine(path, query_id="new checkpoint")
+    with pytest.raises(BatchOrderError):
+        refused_one.write(0, rows(range(3)))
+    named = {"hoodie.datasource.write.streaming.checkpoint.identifier": "second"}
+    assert Engine(path, named, query_id="new checkpoint").write(0, rows(range(3, 6))).instant_time

@@ -48,6 +48,7 @@ def tell_time_fields(table: str, config: TableConfig, schema: pa.Schema) -> None
             fields=list(fields),
             hint="each moment gets a folder of its own. Partition by a date column, or let the key generator format: "
             "hoodie.datasource.write.keygenerator.type=TIMESTAMP, "
+            "hoodie.keygen.timebased.timestamp.type=EPOCHMICROSECONDS, "
             "hoodie.keygen.timebased.output.dateformat=yyyy-MM-dd",
         )
 

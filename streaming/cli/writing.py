@@ -250,8 +250,8 @@ def _erase(given: argparse.Namespace) -> int:
     say([f"keys: {done.keys}; deleted rows: {done.deleted}{commit}"])
     say([f"no row of the newest snapshot had the key {key!r}" for key in keys if key in strangers])
     for trace in done.traces:
-        held = [plural(trace.rows, "row"), plural(trace.deletes, "delete"), *trace.entries]
-        say([f"{trace.path}: {', '.join(held)}: {trace.why}"])
+        counts = [plural(number, one) for number, one in ((trace.rows, "row"), (trace.deletes, "delete")) if number]
+        say([f"{trace.path}: {', '.join([*counts, *trace.entries])}: {trace.why}"])
     if done.bad_rows:
         say([f"bad rows that were put aside: {done.bad_rows}; `hudistream bad-rows` shows them, delete them by hand"])
     if done.waiting_rows:
@@ -270,7 +270,8 @@ def _erase(given: argparse.Namespace) -> int:
 _WAYS = {
     "savepoint": "delete savepoints that hold files (`hudistream savepoint delete`)",
     "grace": "wait until the grace period is over (`--wait MINUTES`, or `--set hudistream.clean.grace.ms=0`)",
-    "pin": "wait until readers have let go of their snapshots (`--wait MINUTES`)",
+    "pin": "wait until readers have let go of their snapshots (`--wait MINUTES`; a pin ends with its reader, and a "
+    "DataFrame of read_hudi holds one for 15 minutes, also if its process has ended)",
 }
 
 

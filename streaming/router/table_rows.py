@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.errors import InvalidConfigError, InvalidRecordError, SchemaMismatchError
-from table.schema.avro_schema import relaxed_type
+from table.schema.avro_schema import DELETE_MARKER, relaxed_type
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ def choose_columns(
     Args:
         arriving: the columns of the routed batch.
         unfolded: its struct or JSON column whose fields become columns.
-        given: the columns that the caller names for this table; None: those that it has already, and those in which
-            the batch has a value.
+        given: the columns that the caller names for this table, to which the marker of deletes is added; None: those
+            that it has already, and those in which the batch has a value.
         filled: columns in which the batch has a value for this table.
         kept: columns that the table has, and those of its key and order.
 
@@ -66,6 +66,8 @@ def choose_columns(
         raise SchemaMismatchError(
             f"schemas names the columns {', '.join(missing)}, and the batch has {', '.join(available)}"
         )
+    if DELETE_MARKER in available and DELETE_MARKER not in given.names:
+        given = given.append(available[DELETE_MARKER])  # without it, a delete would be written as a row
     return Columns(given, unfolded)
 
 

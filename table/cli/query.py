@@ -83,7 +83,7 @@ def _add_rows(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     changed = add_command(
         commands,
         "changes",
-        "show the latest row of each key that the commits of a range wrote; with --deletes each change of a row",
+        "show the latest row of each key that the commits of a range wrote; with --deletes what became of each key",
         [
             "hudistream changes /data/lake/events --since 20240229120000000",
             "hudistream changes /data/lake/events --since 20240229120000000 --before",
@@ -98,7 +98,7 @@ def _add_rows(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     changed.add_argument("--until", metavar="TIME", help="inclusive (default: the newest commit)")
     changed.add_argument("--commit", metavar="INSTANT", help="what one commit of `hudistream history` changed")
     changed.add_argument("--limit", type=at_least_one, default=_ROWS, metavar="N", help=f"most rows (default: {_ROWS})")
-    changed.add_argument("--deletes", action="store_true", help="inserts, updates and deletes, one row a change")
+    changed.add_argument("--deletes", action="store_true", help="inserts, updates and deletes, one row a key")
     changed.add_argument("--before", action="store_true", help="the same, with the row before each change")
     changed.add_argument("--each-commit", action="store_true", help="the same, each commit's change of a row")
     add_format(changed)

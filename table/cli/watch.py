@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -75,6 +76,8 @@ def _show(given: argparse.Namespace) -> int:
     from rich.text import Text  # noqa: PLC0415
 
     found = _look(given)
+    if not sys.stdout.isatty():
+        return _say_each(given, found)
     with Live(Text("\n".join(lines(found))), auto_refresh=False) as live:
         try:
             while True:
@@ -83,6 +86,17 @@ def _show(given: argparse.Namespace) -> int:
                 found = _look(given)
         except KeyboardInterrupt:
             return int(found.verdict)
+
+
+def _say_each(given: argparse.Namespace, found: Health) -> int:
+    """Writes the health of each look, for a file or a pipe."""
+    try:
+        while True:
+            say([*lines(found), ""])
+            clock.sleep_s(given.every)
+            found = _look(given)
+    except KeyboardInterrupt:
+        return int(found.verdict)
 
 
 def _look(given: argparse.Namespace) -> Health:

@@ -54,3 +54,11 @@ def test_what_is_required_within_a_struct_is_null_where_the_struct_is(unfolded):
     (taken,) = choose_columns(arriving, unfolded, None, names, frozenset()).take([batch])
     name, values = ("n", [None, 1]) if unfolded else ("s", [None, {"n": 1}])
     assert taken.to_pydict() == {"id": ["a", "b"], name: values}
+
+
+def test_the_marker_of_deletes_counts_for_a_table_whose_columns_are_named():
+    arriving = pa.schema([("_hoodie_is_deleted", pa.bool_()), ("other", pa.int64()), ("body", pa.string())])
+    batch = pa.RecordBatch.from_pylist([{"_hoodie_is_deleted": True, "other": 1, "body": '{"id": 7}'}], arriving)
+    given = pa.schema([("id", pa.int64())])
+    (taken,) = choose_columns(arriving, "body", given, frozenset(), frozenset()).take([batch])
+    assert taken.to_pylist() == [{"id": 7, "_hoodie_is_deleted": True}]

@@ -116,3 +116,15 @@ def test_counters_are_read_by_prometheus_whatever_the_path():
     assert {one.labels["table"] for one in read.values()} == {path}
     assert read["hudistream_commits_verified_total"].value == 3
     assert read["hudistream_findings_total"].labels["kind"] == "missing_file"
+
+
+def test_without_a_terminal_each_look_is_written_at_once(table, between_looks, capsys):
+    shown = []
+
+    def stop():
+        raise KeyboardInterrupt
+
+    between_looks += [lambda: shown.append(capsys.readouterr().out), stop]
+    main(["watch", table.writer.table])
+    assert table.writer.table in shown[0]
+    assert table.writer.table in capsys.readouterr().out

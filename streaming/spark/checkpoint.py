@@ -47,6 +47,33 @@ class QueryCheckpoint:
                 "the query's own checkpointLocation"
             ) from error
 
+    def check_under_way(self, batch_id: int) -> None:
+        """Refuses a batch that the query is not at: it is of another query, whose id no task can say.
+
+        While Spark writes batch N, the checkpoint of its query has ``offsets/N``, and not ``commits/N``.
+
+        Args:
+            batch_id: Spark's id of the batch.
+
+        Raises:
+            InvalidConfigError: the query has not begun the batch, or has done it.
+            StorageError: the checkpoint cannot be read.
+        """
+        if self._has(f"offsets/{batch_id}") and not self._has(f"commits/{batch_id}"):
+            return
+        raise InvalidConfigError(
+            f"hudistream.checkpoint.location={self._location} is the checkpoint of a query that is not at batch "
+            f"{batch_id}: the batch is of another query. Give each query a sink of its own, with the query's own "
+            "checkpointLocation; nothing was written"
+        )
+
+    def _has(self, path: str) -> bool:
+        try:
+            self._storage.read(path)
+        except FileNotFoundError:
+            return False
+        return True
+
     def positions_of(self, batch_id: int) -> "CheckpointPositions":
         """Where the sources stand around a batch."""
         return CheckpointPositions(self, batch_id)

@@ -68,6 +68,7 @@ class SparkEngine:
         if is_other:
             environment = self._load_environment(rows, of_stream=True, anew=True)
         query_id = self._find_query_id(rows.sparkSession, environment.query_id)
+        self._check_under_way(environment.query_id, batch_id)
         if is_other or query_id != environment.query_id or not is_seen_active(query_id):
             note_active(rows.sparkSession, query_id)  # else it was just asked
         return Batch(
@@ -148,11 +149,16 @@ class SparkEngine:
             return self._find_query_id(spark, query_id, is_new=True)
 
         query_id = ask()
+        self._check_under_way(collected.query_id, batch_id)
         note_active(spark, query_id)
         self._tell_checkpoint(query_id)
         positions = None if self._checkpoint is None else self._checkpoint.positions_of(batch_id)
         batch = self._driver_batch(collected)
         return replace(batch, batch_id=batch_id, query_id=query_id, ask_query_id=ask, positions=positions)
+
+    def _check_under_way(self, by_worker: str | None, batch_id: int) -> None:
+        if self._checkpoint is not None and by_worker is None:  # always under Spark Connect
+            self._checkpoint.check_under_way(batch_id)
 
     @staticmethod
     def is_over(writer: WriterIdentity) -> bool:

@@ -89,6 +89,10 @@ try:
     HudiSink(table, {**options, "hudistream.checkpoint.location": ""})
 except ValueError as error:
     print("EMPTY", error, flush=True)
+try:  # a batch of another query, whose number is committed
+    HudiSink(table, options)(frame, 2)
+except ValueError as error:
+    print("OTHER", error, flush=True)
 del options["hudistream.checkpoint.location"]
 try:
     HudiSink(table, options)(frame, 99)

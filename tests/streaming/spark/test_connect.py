@@ -39,6 +39,7 @@ def test_the_sink_unchanged_under_spark_connect(python, tmp_path):
     assert said["COLLATED"] == "0"  # both partition paths are deleted
     assert said["FAILED"] == "p9 True PythonException"
     assert "checkpoint.location is empty" in said["EMPTY"]
+    assert "not at batch 2: the batch is of another query" in said["OTHER"]
     assert "hudistream.checkpoint.location" in said["WITHOUT"]
     keys = read_table(table).column("id").to_pylist()
     assert sorted(key for key in keys if int(key[1:]) < 1000) == sorted(f"k{n}" for n in range(150))

@@ -75,6 +75,17 @@ def test_positions_that_cannot_be_read_are_told_once(tmp_path, logs):
         checkpoint.read_query_id()
 
 
+def test_a_batch_that_is_not_under_way_in_the_checkpoint_is_of_another_query(tmp_path):
+    for name in ("offsets/0", "offsets/1", "commits/0"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("v1\n{}")
+    checkpoint = QueryCheckpoint(str(tmp_path), {})
+    checkpoint.check_under_way(1)
+    for batch_id in (0, 2):  # done, and not begun
+        with pytest.raises(InvalidConfigError, match=f"not at batch {batch_id}: the batch is of another query"):
+            checkpoint.check_under_way(batch_id)
+
+
 def test_where_a_query_began_is_the_end_of_the_batch_before_or_what_the_sources_tell(tmp_path):
     (tmp_path / "offsets").mkdir()
     (tmp_path / "sources" / "0").mkdir(parents=True)

@@ -112,11 +112,18 @@ class _Pool(ThreadPoolExecutor):
     From that moment on Python starts no work in pools, but a table service that runs beside a stream must be finished.
     """
 
+    _is_closed = False
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 as in Python
+        self._is_closed = True
+        super().shutdown(wait, cancel_futures=cancel_futures)
+
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
         try:
             return super().submit(fn, *args, **kwargs)
-        except RuntimeError as error:  # the interpreter says so while it waits for the threads of other pools, too
-            if "new futures after interpreter shutdown" not in str(error):
+        except RuntimeError as error:
+            # the interpreter ends; a worker that has noticed it first has closed its pool
+            if self._is_closed or "new futures after" not in str(error):
                 raise
         done: concurrent.futures.Future[Any] = concurrent.futures.Future()
         try:

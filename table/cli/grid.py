@@ -22,12 +22,17 @@ else:
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["SAVED", "Grid", "escape", "grid_lines", "missing", "new_grid", "rendered", "timeline_grid"]
+__all__ = ["SAVED", "Grid", "escaped", "grid_lines", "missing", "new_grid", "rendered", "timeline_grid"]
 
 SAVED = "⚑"
 """The mark of a commit that has a savepoint."""
 _UNBOUND = 4096  # columns: nothing is cut off for the program that reads
 _LEAST = 20
+
+
+def escaped(text: str) -> str:
+    """A text in which nothing counts as markup."""
+    return escape(text)
 
 
 def new_grid(title: str, *columns: str, numbers: Iterable[str] = (), whole: Iterable[str] = ()) -> "Grid":

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from table.cli.arguments import add_command, add_format, at_least_one, load_storage_options
-from table.cli.grid import escape, new_grid, rendered, timeline_grid
+from table.cli.grid import escaped, new_grid, rendered, timeline_grid
 from table.cli.output import plural, say, say_json
 from table.config.properties import parse_properties
 from table.inspect.doctor import examine
@@ -70,7 +70,7 @@ def show(given: argparse.Namespace) -> int:
 
 def _headline(overview: TableOverview) -> str:
     return (
-        f"[bold]{escape(overview.name)}[/bold]  version {overview.version}, {overview.table_type}, "
+        f"[bold]{escaped(overview.name)}[/bold]  version {overview.version}, {overview.table_type}, "
         f"{plural(len(overview.partitions), 'partition path')}, {plural(overview.live_files, 'live file')} "
         f"({size_text(overview.live_bytes)}), {overview.total_files} with older versions "
         f"({size_text(overview.total_bytes)}){_told_of_logs(overview)}"
@@ -102,7 +102,7 @@ def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
         logs = _count_logs(group)
         size = size_text(sum(file.size_bytes for file in current))
         newest = group.latest_slice.base_instant_time
-        grid.add_row(escape(path) or "(none)", group.file_id, newest, str(len(group.slices)), str(logs), size)
+        grid.add_row(escaped(path) or "(none)", group.file_id, newest, str(len(group.slices)), str(logs), size)
     return grid
 
 
@@ -164,6 +164,6 @@ def doctor(given: argparse.Namespace) -> int:
     diagnosis = examine(given.path, options, load_storage_options(given))
     marks = {"ok": "[green]ok[/green]  ", "note": "[yellow]note[/yellow]", "stop": "[red]stop[/red]"}
     verdict = "hudistream may write here" if diagnosis.may_write else "hudistream will not write here"
-    lines = [f"{marks[finding.level]} {escape(finding.text)}" for finding in diagnosis.findings]
+    lines = [f"{marks[finding.level]} {escaped(finding.text)}" for finding in diagnosis.findings]
     say(rendered([*lines, f"[bold]{verdict}[/bold]"]))
     return 0 if diagnosis.may_write else 1

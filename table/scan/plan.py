@@ -231,10 +231,11 @@ def checked_names(columns: Sequence[str] | None, schema: pa.Schema, *, meta_colu
     if not columns:
         raise InvalidConfigError("columns=[]: name at least one column; how many rows there are, count() says")
     unknown = [name for name in columns if name not in schema.names]
+    if unknown and not without_meta_columns(schema).names:
+        raise InvalidConfigError(f"the table has no commit yet, so it has no column {unknown[0]!r}")
     if unknown:
         raise InvalidConfigError(
-            f"the table has no column {unknown[0]!r}; it has "
-            f"{', '.join(without_meta_columns(schema).names) or 'none yet'}"
+            f"the table has no column {unknown[0]!r}; it has {', '.join(without_meta_columns(schema).names)}"
             f"{did_you_mean(str(unknown[0]), schema.names)}"
         )
     return tuple(columns)

@@ -90,7 +90,8 @@ def steps_to_replay(first: int) -> str:
     """
     return (
         f"if the stream's checkpoint still has offsets/{first}, delete commits/{first}, offsets/{first + 1} and all "
-        "that is later in these two folders (on a disk their hidden .crc files, too), and start the stream: it replays them. All tables that the stream writes "
+        "that is later in these two folders (on a disk their hidden .crc files, too), and start the stream: it replays "
+        "them. All tables that the stream writes "
         f"have to be taken back to before batch {first}. Without offsets/{first}, write the rows again as a batch job"
     )
 

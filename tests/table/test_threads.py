@@ -43,6 +43,26 @@ def test_calls_that_are_made_together_are_made_while_the_interpreter_ends_too():
     assert done.stdout.splitlines()[1:2] == ["[1, 2]"], done.stderr
 
 
+def test_a_pool_that_was_open_before_the_interpreter_ends_takes_work_afterwards():
+    """Its own worker has noticed the end, and marked it as closed."""
+    program = """
+import time
+from table import threads
+
+def work():
+    with threads.make_pool(2, "early") as pool:
+        print(pool.submit(divmod, 7, 2).result())
+        while not pool._shutdown:
+            time.sleep(0.01)
+        print(pool.submit(divmod, 9, 2).result())
+
+threads.start_thread(work, "service")
+time.sleep(0.3)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.splitlines() == ["(3, 1)", "(4, 1)"], done.stderr
+
+
 def test_a_closed_pool_takes_nothing():
     pool = threads.make_pool(1, "closed")
     pool.shutdown()

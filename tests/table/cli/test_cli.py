@@ -107,6 +107,14 @@ def test_every_command_of_a_table_takes_storage_options_and_verbose():
         assert not parser.parse_args(words).verbose, name
 
 
+def test_without_the_extra_the_command_says_how_to_get_it():
+    hidden = "import sys; sys.modules['rich'] = None; "
+    program = hidden + "from streaming.cli.main import main; sys.exit(main(['show', 'x']))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("hudistream: the command hudistream needs the extra 'cli'"), done.stderr
+
+
 def test_the_help_groups_all_commands_within_80_columns(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])

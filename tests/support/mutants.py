@@ -479,6 +479,29 @@ MUTANTS = (
         "(self._read_log if is_log else self._read_base)", "self._read_base",
         ("tests/streaming/batch/test_bad_rows.py",),
     ),
+    Mutant(
+        "a batch of another query is written under Spark Connect", "streaming/spark/checkpoint.py",
+        'if self._has(f"offsets/{batch_id}") and not self._has(f"commits/{batch_id}"):', "if True:",
+        ("tests/streaming/spark/test_query_checkpoint.py",),
+    ),
+    Mutant(
+        "a confirmed scan counts accepted losses", "table/scan/plan.py",
+        "        leave_out_accepted(snapshot)", "        pass", ("tests/table/services/test_accept_losses.py",),
+    ),
+    Mutant(
+        "a router drops the marker of deletes where columns are named", "streaming/router/table_rows.py",
+        "    if DELETE_MARKER in available and", "    if False and", ("tests/streaming/router/test_table_rows.py",),
+    ),
+    Mutant(
+        "a pool that its own worker closed takes no work at the end", "table/threads.py",
+        'if self._is_closed or "new futures after" not in str(error):', 'if "interpreter" not in str(error):',
+        ("tests/table/test_threads.py",),
+    ),
+    Mutant(
+        "a sink whose number was refused keeps the table from its retry", "streaming/batch/micro_batch.py",
+        "                keeps_table = held  #", "                pass  #",
+        ("tests/streaming/batch/test_failed_batches.py",),
+    ),
 )  # fmt: skip
 
 

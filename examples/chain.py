@@ -59,6 +59,8 @@ def make_events(folder: str, files: int = 6, events: int = 200) -> None:
         # Spark must not see half of a file
         with open(f"{folder}/incoming/.{number:04d}", "w", encoding="utf-8") as file:
             file.write("\n".join(lines))
+        # Spark reads files in the order of their times: a delete that came before its order would delete nothing
+        os.utime(f"{folder}/incoming/.{number:04d}", (1_767_225_600 + number,) * 2)
         os.replace(f"{folder}/incoming/.{number:04d}", f"{folder}/incoming/{number:04d}.json")
 
 

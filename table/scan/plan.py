@@ -230,7 +230,8 @@ def checked_names(columns: Sequence[str] | None, schema: pa.Schema, *, meta_colu
         raise InvalidConfigError(f"columns={columns!r}: give a list of names, [{columns!r}]")
     if not columns:
         raise InvalidConfigError("columns=[]: name at least one column; how many rows there are, count() says")
-    unknown = [name for name in columns if name not in schema.names]
+    known = {*schema.names}
+    unknown = [name for name in columns if name not in known]
     if unknown and not without_meta_columns(schema).names:
         raise InvalidConfigError(f"the table has no commit yet, so it has no column {unknown[0]!r}")
     if unknown:

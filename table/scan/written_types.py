@@ -108,7 +108,8 @@ def differences(written: pa.Schema, present: pa.Schema) -> Differences:
         written: the columns of the file.
         present: the columns that are read.
     """
-    both = [(written.field(field.name), field) for field in present if field.name in written.names]
+    names = {*written.names}
+    both = [(written.field(field.name), field) for field in present if field.name in names]
     return tuple(pa.field(old.name, relaxed_type(old.type)) for old, new in both if not reads_as(old.type, new.type))
 
 

@@ -82,14 +82,16 @@ def widened_columns(
         after: the columns of a commit to come.
         names: the columns that are compared.
     """
-    known = [name for name in names if before is not None and {name} <= {*before.names} & {*after.names}]
+    both = {*after.names}.intersection(before.names if before is not None else ())
+    known = [name for name in names if name in both]
     pairs = [(before.field(name), after.field(name)) for name in known if before is not None]
     return [(old, new) for old, new in pairs if not old.type.equals(new.type)]
 
 
 def coarser_columns(batch: pa.Schema, table: pa.Schema) -> list[str]:
     """The columns in which microseconds of a batch become milliseconds of the table; nested ones by their path."""
-    pairs = [(field, table.field(field.name)) for field in batch if field.name in table.names]
+    names = {*table.names}
+    pairs = [(field, table.field(field.name)) for field in batch if field.name in names]
     return [path for ours, theirs in pairs for path in _coarser(ours.type, theirs.type, ours.name)]
 
 

@@ -122,7 +122,18 @@ class LocalStorage(Storage):
             raise failed("list", path, error) from error
 
     def exists(self, path: str) -> bool:  # noqa: D102
-        return os.path.exists(self._full(path))
+        return self._mode(path) is not None
+
+    def _mode(self, path: str) -> int | None:
+        """Mode of a file or folder; None if it is not there. That a disk gives no answer is not that."""
+        try:
+            return os.stat(self._full(path)).st_mode
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return None
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return None
+            raise failed("look for", path, error) from error
 
     def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: D102
         full = self._unlinked(path)
@@ -266,7 +277,7 @@ class LocalStorage(Storage):
         self.make_dir(join(STAGED_FOLDER, instant_time))
 
     def is_open(self, instant_time: str) -> bool:  # noqa: D102
-        return os.path.isdir(self._full(join(STAGED_FOLDER, instant_time)))
+        return stat.S_ISDIR(self._mode(join(STAGED_FOLDER, instant_time)) or 0)
 
     def fence(self, instant_time: str) -> None:
         """Renames the instant's folder, so that no path leads into it. Then deletes the files in it."""

@@ -57,7 +57,7 @@ from table.transaction.lock import Step, guarded
 from table.transaction.outcome import CompletedCommit, LostCommit
 from table.transaction.planned_clusterings import is_foreign_clustering, withdraw_clusterings
 from table.transaction.provisional import settle_compactions
-from table.transaction.store_clock import wait_past_completed, wait_until_reached
+from table.transaction.store_clock import check_not_ahead, wait_past_completed, wait_until_reached
 
 _TRIES = 100  # how often other writers may take the next place first
 _MOVES = 5  # how often the timeline may change while it is read
@@ -92,9 +92,11 @@ def begin_commit(
     Raises:
         CommitConflictError: another write is pending although this writer holds the table alone, or a later compaction
             is pending. Nothing is left.
+        InvalidConfigError: this machine's clock and the store's differ by more than a minute, and readers compare them.
     """
     storage = snapshot.storage
     _check_compactions(snapshot.timeline, clock.format_instant_time(clock.now_ms(), snapshot.config.timezone))
+    check_not_ahead(snapshot.table, lease.ahead_ms)
     wait_past_completed(snapshot.table)
     claim = _HeartbeatClaim(storage, identity, shared=lease.is_shared)
     profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})

@@ -113,6 +113,7 @@ class Lease:
         is_busy: whether a batch is under way.
         is_shared: whether other writers hold the table, too (`table.transaction.membership`).
         is_over: says whether the streaming query of another writer in this process has ended.
+        ahead_ms: by how much this machine's clock was ahead of the store's when the lease was taken.
     """
 
     def __init__(self, storage: Storage, settings: HeartbeatSettings) -> None:
@@ -122,6 +123,7 @@ class Lease:
         self._register = Register(storage, LEASE_FOLDER)
         self._keeper = Keeper(storage, self.owner, settings.interval_ms)
         self.is_busy = False
+        self.ahead_ms = 0
         self.is_over: Callable[[WriterIdentity], bool] = lambda _: False
         _OF_THIS_PROCESS[self.owner] = self
         self._record: LeaseRecord | None = None
@@ -181,9 +183,10 @@ class Lease:
             if (self._register.last_number if seen is None else seen) != record.number:
                 self._lose()
             return
+        self.ahead_ms, renewed_ms = 0, clock.now_ms()
         self._keeper.renew()
         try:
-            record = self._take(identity)
+            record = self._take(identity, renewed_ms)
         except BaseException:
             with suppress(StorageError):  # a writer without a lease must leave no sign of life
                 forget_sign(self._storage, self.owner)
@@ -194,7 +197,7 @@ class Lease:
         self._record = record
         self._keeper.start()
 
-    def _take(self, identity: WriterIdentity) -> LeaseRecord:
+    def _take(self, identity: WriterIdentity, renewed_ms: int) -> LeaseRecord:
         storage = self._storage
         for _ in range(_TRIES):
             holder = find_holder(storage)
@@ -217,7 +220,7 @@ class Lease:
             if not self._make(record):
                 continue
             withdraw_change(storage)
-            self._sweep_signs()
+            self._sweep_signs(renewed_ms)
             if holder is not None and holder.identity is not None and holder.identity.owner != self.owner:
                 log.info("lease_taken_over", table=storage.base_uri, before=describe_holder(holder))
                 forget_sign(storage, holder.identity.owner)
@@ -232,9 +235,14 @@ class Lease:
             address = self._storage.base_uri
             raise StorageError(f"it is not known who holds the lease of {address!r}: {error}") from error
 
-    def _sweep_signs(self) -> None:
-        """Deletes signs of life that writers left long ago."""
+    def _sweep_signs(self, renewed_ms: int) -> None:
+        """Deletes signs of life that writers left long ago, and compares the clocks by this writer's own sign."""
         times = list_signs(self._storage)
+        self.ahead_ms = renewed_ms - times.get(self.owner, renewed_ms) - self._storage.time_granularity_ms
+        if self.ahead_ms > clock.MAX_CLOCK_SKEW_MS:
+            hint = "correct one of them: writers whose clock is right are refused until the newest instant has passed"
+            ahead_s = self.ahead_ms // 1000
+            log.warning("clock_ahead_of_store", table=self._storage.base_uri, ahead_s=ahead_s, hint=hint)
         for owner, modified_ms in times.items():
             if times.get(self.owner, 0) - modified_ms > _FORGOTTEN_AFTER * self._settings.expiry_ms:
                 forget_sign(self._storage, owner)

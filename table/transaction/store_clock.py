@@ -21,6 +21,26 @@ _TRIES = 4 * _LOOKS
 log = get_logger("hudistream.commit")
 
 
+def check_not_ahead(table: HudiTable, ahead_ms: int) -> None:
+    """Refuses a machine whose clock is ahead of the store's by more than a minute, before anything is requested.
+
+    Readers of a merge-on-read table in layout 1 compare the two clocks: its instants could not be completed before the
+    store's clock reaches them. For other tables the lease has logged a warning.
+
+    Args:
+        ahead_ms: as `Lease.ahead_ms`.
+
+    Raises:
+        InvalidConfigError: the table is such a table.
+    """
+    if ahead_ms > clock.MAX_CLOCK_SKEW_MS and _are_read(table):
+        raise InvalidConfigError(
+            f"this machine's clock is {ahead_ms / 1000:.0f} s ahead of the clock of {table.storage.base_uri!r}: "
+            "correct one of them. Readers would take log files for those of other file slices, and writers whose clock "
+            "is right could not write until that time has come; nothing was written"
+        )
+
+
 def wait_past_completed(table: HudiTable) -> None:
     """Waits, before a new instant of a merge-on-read table, until this machine's clock has passed the completed files.
 

@@ -137,7 +137,8 @@ def test_a_chain_killed_at_random_moments_loses_and_doubles_nothing(tmp_path):
         while instants(tmp_path, *watched) == before and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(moments.uniform(0, 2.5))
-        assert process.poll() is None, f"seed {seed}: the chain was through after {killed} kills; give it more files"
+        why = f"seed {seed}: the chain ended after {killed} kills; give it more files, or see why it failed"
+        assert process.poll() is None, f"{why}: {Path(tmp_path, 'stderr').read_text()[-3000:]}"
         kill_all(process)
     process = start(python, tmp_path)
     said, _ = process.communicate(timeout=600)

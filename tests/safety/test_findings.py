@@ -10,7 +10,6 @@ import pytest
 from engine import Engine, key_set, rows
 from upkeep import LAST_VERSION, NARROW, OPERATION, UPSERT, data_files, request_clean
 
-from streaming.task.in_process import InProcessWorkers
 from table import StorageError, read_table
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
@@ -149,7 +148,7 @@ def test_a_clean_that_was_planned_before_rows_came_into_the_emptied_partition_ke
 
 
 @pytest.mark.parametrize("operation", ["insert_overwrite_table", "delete_partition"])
-def test_a_table_without_partitions_that_was_emptied_and_cleaned_is_still_a_table(tmp_path, monkeypatch, operation):
+def test_a_table_without_partitions_that_was_emptied_and_cleaned_is_still_a_table(tmp_path, operation):
     path = str(tmp_path / "t")
     flat = {
         "hoodie.datasource.write.partitionpath.field": "",
@@ -157,11 +156,8 @@ def test_a_table_without_partitions_that_was_emptied_and_cleaned_is_still_a_tabl
     }
     batch = rows(range(10)).drop_columns(["p"])
     Engine(path, flat, query_id=None).write(None, batch)
-    emptying = Engine(path, {**flat, OPERATION: operation}, query_id=None)
-    none = batch.slice(0, 0)
-    with monkeypatch.context() as patched:
-        patched.setattr(InProcessWorkers, "list_partition_paths", lambda *_: [""])
-        emptying.write(None, none)
+    everything = {"hoodie.datasource.write.partitions.to.delete": "*"} if operation == "delete_partition" else {}
+    Engine(path, {**flat, OPERATION: operation, **everything}, query_id=None).write(None, batch.slice(0, 0))
     assert clean(HudiTable.open(path), LAST_VERSION)[0].deleted[""]
     assert glob(f"{path}/*.parquet") == []
     assert os.path.exists(f"{path}/.hoodie/hoodie.properties")

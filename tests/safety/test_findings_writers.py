@@ -106,7 +106,7 @@ def test_of_two_writers_that_both_listed_before_either_requested_one_withdraws_w
     stream(path, "a").write(0, rows(range(3)))
     table = HudiTable.open(path)
     timeline = load_timeline(table.storage)
-    held = SimpleNamespace(confirm=lambda: None, is_shared=False)
+    held = SimpleNamespace(confirm=lambda: None, is_shared=False, ahead_ms=0)
     begun = begin_commit(Snapshot(table, timeline), "INSERT", WriterIdentity("x", "x", "1"), held)
     with pytest.raises(CommitConflictError, match="was requested while this batch began"):
         begin_commit(Snapshot(table, timeline), "INSERT", WriterIdentity("y", "y", "2"), held)
@@ -118,7 +118,7 @@ def test_a_writer_that_picks_the_time_of_another_one_leaves_its_request_alone(tm
     path = str(tmp_path / "t")
     stream(path, "a").write(0, rows(range(3)))
     table = HudiTable.open(path)
-    timeline, held = load_timeline(table.storage), SimpleNamespace(confirm=lambda: None, is_shared=False)
+    timeline, held = load_timeline(table.storage), SimpleNamespace(confirm=lambda: None, is_shared=False, ahead_ms=0)
     now_ms = clock.now_ms() + 1000
     monkeypatch.setattr(clock, "now_ms", lambda: now_ms)  # both look at their clocks in the same millisecond
     begun = begin_commit(Snapshot(table, timeline), "INSERT", WriterIdentity("x", "x", "1"), held)

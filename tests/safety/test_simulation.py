@@ -26,7 +26,7 @@ FOUND_AT = {
     "17: a plan that lacks a decided commit is withdrawn": 3,
     "18: the lists know what a clean deletes": 5,
     "18: who ends the commit of another process reads its files": 2,
-    "18: archival waits until the lists are compacted": 110,
+    "18: archival waits until the lists are compacted": 85,
     "18: a batch finds keys by the index of its snapshot": 7,
     "18: a record index that lacks keys is dropped": 3,
 }

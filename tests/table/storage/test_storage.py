@@ -285,3 +285,21 @@ def test_a_file_of_a_renamed_table_is_found_in_its_partition_path(path, partitio
 def test_a_file_elsewhere_is_none_of_the_table(path):
     with pytest.raises(InvalidConfigError, match="does not lie in the table"):
         LocalStorage("/data/t").relative(path, "p=2")
+
+
+@pytest.mark.parametrize("asks", [lambda store: store.exists("a/b"), lambda store: store.is_open("1")])
+def test_a_disk_that_gives_no_answer_does_not_say_that_a_file_is_not_there(tmp_path, monkeypatch, asks):
+    store = LocalStorage(str(tmp_path))
+    assert not asks(store)
+    (tmp_path / "a").write_text("a file, and no folder")
+    assert not asks(store)
+    real = os.stat
+
+    def fails(path, *given, **named):
+        if str(path).startswith(str(tmp_path)):
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, *given, **named)
+
+    monkeypatch.setattr(os, "stat", fails)
+    with pytest.raises(StorageError, match="could not look for .*Input/output error"):
+        asks(store)

@@ -210,3 +210,16 @@ def test_a_lease_for_one_writer_is_not_shared(storage):
     assert (lease.is_shared, lease.find_share()) == (False, (0, 1))
     with pytest.raises(BrokenInvariantError):
         lease.share()
+
+
+@pytest.mark.parametrize(("ahead_s", "is_told"), [(30, False), (3600, True)])
+def test_a_clock_that_is_ahead_of_the_stores_is_told_when_the_table_is_taken(
+    storage, monkeypatch, logs, ahead_s, is_told
+):
+    now_ms = clock.now_ms
+    monkeypatch.setattr(clock, "now_ms", lambda: now_ms() + ahead_s * 1000)
+    lease = lease_of(storage)
+    told = [entry for entry in logs if entry["event"] == "clock_ahead_of_store"]
+    assert (lease.ahead_ms > clock.MAX_CLOCK_SKEW_MS, bool(told)) == (is_told, is_told)
+    assert abs(lease.ahead_ms - ahead_s * 1000) < 5000
+    lease.release()

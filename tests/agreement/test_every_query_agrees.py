@@ -90,7 +90,7 @@ def step(rng, path, options, number):
 
 def dies(path, options, rows):
     """A writer that dies when its files are there."""
-    engine = Engine(path, options, batch_rows=1000)
+    engine = Engine(path, {**options, "hoodie.datasource.write.operation": "upsert"}, batch_rows=1000)
     distribute = engine.distribute
 
     def killed(plan, table):

@@ -35,7 +35,7 @@ from table.storage.interface import (
 )
 from table.storage.local_copy import copy_into
 from table.storage.local_creation import rename_new
-from table.storage.local_surroundings import delete_checksum_sibling, room_at
+from table.storage.local_surroundings import delete_checksum_sibling, find_mode, room_at
 from table.storage.local_versions import guarded_exchange, read_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 
@@ -122,18 +122,7 @@ class LocalStorage(Storage):
             raise failed("list", path, error) from error
 
     def exists(self, path: str) -> bool:  # noqa: D102
-        return self._mode(path) is not None
-
-    def _mode(self, path: str) -> int | None:
-        """Mode of a file or folder; None if it is not there. That a disk gives no answer is not that."""
-        try:
-            return os.stat(self._full(path)).st_mode
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return None
-        except OSError as error:
-            if error.errno == errno.ENAMETOOLONG:
-                return None
-            raise failed("look for", path, error) from error
+        return find_mode(self._full(path)) is not None
 
     def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: D102
         full = self._unlinked(path)
@@ -277,7 +266,7 @@ class LocalStorage(Storage):
         self.make_dir(join(STAGED_FOLDER, instant_time))
 
     def is_open(self, instant_time: str) -> bool:  # noqa: D102
-        return stat.S_ISDIR(self._mode(join(STAGED_FOLDER, instant_time)) or 0)
+        return stat.S_ISDIR(find_mode(self._full(join(STAGED_FOLDER, instant_time))) or 0)
 
     def fence(self, instant_time: str) -> None:
         """Renames the instant's folder, so that no path leads into it. Then deletes the files in it."""

@@ -1,10 +1,27 @@
-"""What a local or mounted file system has beside the files of a table: room, rights, and Hadoop's checksum files."""
+"""What a local or mounted file system says of paths and has beside a table's files: room, rights, checksum files."""
 
+import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-from table.storage.interface import Room
+from table.storage.interface import Room, failed
+
+
+def find_mode(full: str) -> int | None:
+    """The mode of a file or folder; None if it is not there.
+
+    Raises:
+        StorageError: the file system gives no answer, which is not the same.
+    """
+    try:
+        return os.stat(full).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return None
+        raise failed("look for", full, error) from error
 
 
 def room_at(root: str, folders: Sequence[str]) -> Room | None:

@@ -238,7 +238,7 @@ class Lease:
     def _sweep_signs(self, renewed_ms: int) -> None:
         """Deletes signs of life that writers left long ago, and compares the clocks by this writer's own sign."""
         times = list_signs(self._storage)
-        self.ahead_ms = renewed_ms - times.get(self.owner, renewed_ms) - self._storage.time_granularity_ms
+        self.ahead_ms = renewed_ms - (times.get(self.owner) or renewed_ms) - self._storage.time_granularity_ms
         if self.ahead_ms > clock.MAX_CLOCK_SKEW_MS:
             hint = "correct one of them: writers whose clock is right are refused until the newest instant has passed"
             ahead_s = self.ahead_ms // 1000

@@ -502,6 +502,15 @@ MUTANTS = (
         "                keeps_table = held  #", "                pass  #",
         ("tests/streaming/batch/test_failed_batches.py",),
     ),
+    Mutant(
+        "a writer of the future is decided before its clock is compared", "table/transaction/commit.py",
+        "    check_not_ahead(snapshot.table, lease.ahead_ms)", "    pass", ("tests/safety/test_clock_ahead.py",),
+    ),
+    Mutant(
+        "a disk that gives no answer has no file", "table/storage/local_surroundings.py",
+        '        raise failed("look for", full, error) from error', "        return None",
+        ("tests/table/storage/test_storage.py",),
+    ),
 )  # fmt: skip
 
 
